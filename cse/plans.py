@@ -89,6 +89,7 @@ class Chosen(TypedDict, total=False):
         aug: Augmenters. As on the command line ``"fgsm"`` replaces those of the recipe, ``"+fgsm"``
             adds one, ``"~fgsm"`` removes one; so for every kind of part.
         pool: Poolers and heads.
+        transform: What changes vectors before the loss.
         positives: Positive miners.
         negatives: Negative stores.
         sampler: What chooses the rows of each batch.
@@ -109,6 +110,7 @@ class Chosen(TypedDict, total=False):
     dev: Texts
     aug: Names
     pool: Names
+    transform: Names
     positives: Names
     negatives: Names
     sampler: Names

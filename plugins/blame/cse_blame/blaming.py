@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cse_blame.proof import Proof
 UPDATES = ("adamw", "sgd")
 """What a gradient does to the weights."""
+CONTROLS = 9
+"""Trainings without random rows beside a proof: by chance 1 list in 20 is confirmed."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def blame(
     *,
     top: int = 10,
     prove: int = 0,
-    controls: int = 9,
+    controls: int | None = None,
     update: str = "adamw",
     reporter: Reporter | None = None,
 ) -> Blame:
@@ -127,8 +129,8 @@ def blame(
         document: A text, which gets that of documents.
         top: Rows to list of those that raised it, and of those that lowered it.
         prove: Trains again without so many of the first rows of each list; 0 does not.
-        controls: Trainings without as many random rows, beside which the proof stands: with nine, a
-            list that says nothing is confirmed 1 time in 20.
+        controls: Trainings without as many random rows, beside which the proof stands; by default
+            nine: a list that says nothing is confirmed 1 time in 20.
         update: What a gradient does to the weights: ``adamw`` divides it by the roots of AdamW's
             second moments at the checkpoint, as the run did; ``sgd`` does not, as TracIn has it.
         reporter: Hears of the progress.
@@ -150,6 +152,9 @@ def blame(
         from cse_blame.proof import check_provable
 
         check_provable(stored, prove)
+    elif controls is not None:
+        raise CseError("counts trainings beside a proof", where="--controls", value=controls,
+                       hint="ask for one with --prove N")  # fmt: skip
     pair = Pair(query, document, stored.composition.says.similarity)
     start: list[Place] = [] if stored.composition.round_miners else [(0, 0)]
     kept = [*start, *(place for place in stored.checkpoints if place > (0, 0))]
@@ -161,7 +166,7 @@ def blame(
         from cse_blame.proof import prove as proved
 
         given = (lists[0], lists[1]), blamed.end, Path(run), plugins, pair, end[1]
-        blamed = replace(blamed, proof=proved(*given, prove, controls, reporter))
+        blamed = replace(blamed, proof=proved(*given, prove, controls or CONTROLS, reporter))
     return blamed
 
 

@@ -39,8 +39,11 @@ def blame(
         ),
     ] = 0,
     controls: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Trainings without random rows beside a proof.")
-    ] = 9,
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Trainings without random rows beside a proof (default: 9)."
+        ),
+    ] = None,
     update: Annotated[
         str,
         typer.Option(

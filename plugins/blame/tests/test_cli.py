@@ -162,6 +162,7 @@ def test_a_run_that_cannot_be_blamed_is_refused(cse: Cse, run: Path, tmp_path: P
     refused(cse("blame", str(run), *words, "--update", "adam"), "--update", "did you mean adamw")
     printed = cse("blame", str(run), *words, "--prove", "6", "--json")
     refused(printed, "to draw random ones from", "--prove")
+    refused(cse("blame", str(run), *words, "--controls", "3"), "--controls", "--prove N")
     assert cse("blame", str(run), *words, "--top", "0").code == 2
     result = (run / "result.json").read_text()
     (run / "result.json").unlink()

@@ -386,6 +386,7 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
         "--out texts.txt --dry-run": "texts.txt is a file (got",
         "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",
         "--suite sts --data-dir encoder --dry-run": "--suite: no file of it is in",
+        "--spread interval --no-run": "--spread: is of the table of --latex",
         "--unpack old.gz --dry-run": "--unpack: writes runs of the pack (got 'old.gz'); leave",
         "--pairs nope.tsv --dry-run": "nope.tsv: no such file; in folder ",
         "--seeds 0 --dry-run": "--seeds: names no seeds (got '0'); write how many, --seeds 5",

@@ -46,7 +46,7 @@ class Budget:
     Attributes:
         points: Compositions that begin.
         steps: Steps of the winner, and of the last rung.
-        seeds: Seeds with which the winner and what it is judged beside are trained.
+        seeds: Seeds with which the winner, and what it is judged beside, are trained at the end.
     """
 
     points: int
@@ -63,13 +63,13 @@ class Budget:
         ]
 
     def judging(self, costs: Costs) -> float:
-        """Return the seconds after the race: the winner's other seeds, then those beside it.
+        """Return the seconds after the race: the winner with other seeds, then those beside it.
 
-        The start and the first seed are scored too, and both agree with BM25 or not.
+        The start and the model are scored too, and both agree with BM25 or not.
         """
         costs = replace(costs, run=costs.run + costs.judging)
         trained = [costs.trained(runs, self.steps)
-                   for runs in (self.seeds - 1, self.seeds * _BESIDE)]  # fmt: skip
+                   for runs in (self.seeds, self.seeds * _BESIDE)]  # fmt: skip
         return sum(trained) + 4 * costs.judging
 
     def seconds(self, costs: Costs) -> float:

@@ -25,14 +25,12 @@ class Left:
         number: The point.
         why: ``worse`` than the best beyond chance, without ``room`` among those that go on, or
             ``failed``.
-        score: Its mean nDCG@10 x100; None if it failed.
         difference: From the best, corrected for all comparisons of the race; None if it failed.
         line: What failed.
     """
 
     number: int
     why: Literal["worse", "room", "failed"]
-    score: float | None = None
     difference: Difference | None = None
     line: str = ""
 
@@ -66,13 +64,12 @@ def look(gains: Mapping[int, Gains], *, family: int, room: int) -> tuple[list[in
     left = []
     stay = [best]
     for number, difference in differences.items():
-        score = float(100 * gains[number].mean())
         if difference.value < 0 and difference.p < LEVEL:
-            left.append(Left(number, "worse", score, difference))
+            left.append(Left(number, "worse", difference))
         elif len(stay) < room:
             stay.append(number)
         else:
-            left.append(Left(number, "room", score, difference))
+            left.append(Left(number, "room", difference))
     return stay, left
 
 

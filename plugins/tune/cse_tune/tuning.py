@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cse_cli.api import Choice, Installed, composition_of, fingerprints, read_json
 from cse_core.errors import CseError
-from cse_core.files import atomic_write
+from cse_core.files import atomic_write, lock_folder
 from cse_tune.budget import Budget, Costs, beginning, lay_out
 from cse_tune.picture import draw_race
 from cse_tune.race import Gains, Left, as_json, look
@@ -34,7 +36,7 @@ _BATCH = 32
 _LEAST_REST = 1.0
 """Seconds that a run takes beside its steps, at least."""
 _FIRST = 1
-"""The seed of the race."""
+"""The seed of the race, and of the model. Methods are compared with others: this one chose."""
 _BESIDE = {START: 1, SIMCSE: 2, ADAPT: 3}
 """Points of the study beside the race."""
 Say = Callable[[str], object]
@@ -57,6 +59,7 @@ class Race:
     _length: int = LENGTH
     _threads: Executor | None = None
     _began: float | None = None
+    _last: Mapping[str, Any] = field(default_factory=lambda: {"rows": ()})
 
     def prepare(self) -> Split:
         """Write the texts, questions and studies.
@@ -64,6 +67,9 @@ class Race:
         Raises:
             CseError: If something that was given is wrong, or the folder has another race.
         """
+        if not math.isfinite(self.minutes):
+            raise CseError("is not a number of minutes", where="--minutes", value=self.minutes,
+                           hint="write 1000 to leave it open")  # fmt: skip
         state = self._state
         if not state and (names := _visible(self.out)):
             what = f"holds other things: {names[0]}"
@@ -90,15 +96,19 @@ class Race:
             what = f"has a race with other {' and '.join(changed)}"
             raise CseError(what, where="--out", value=str(self.out), hint="name another folder")
         self.out.mkdir(parents=True, exist_ok=True)
-        self._write(given=given)
-        for file, text in studies.items():
-            atomic_write(self._file(file), text)
-        if not self._file("texts.parquet").is_file():
-            write_rows(split.trained, self._file("texts.parquet"))
-        for name, asked in (("race", split.race), ("judge", split.judge)):
-            if not self._file(f"{name}/qrels/test.tsv").is_file():
-                write_collection(asked, self._file(name))
+        with self._alone():
+            self._write(given=given)
+            for file, text in studies.items():
+                atomic_write(self._file(file), text)
+            if not self._file("texts.parquet").is_file():
+                write_rows(split.trained, self._file("texts.parquet"))
+            for name, asked in (("race", split.race), ("judge", split.judge)):
+                if not self._file(f"{name}/qrels/test.tsv").is_file():
+                    write_collection(asked, self._file(name))
         return split
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return lock_folder(self.out, "--out", "racing in it")
 
     def plan(self) -> dict[str, Any]:
         """Compose every point of the space, and what the winner is judged beside."""
@@ -108,13 +118,13 @@ class Race:
     def run(self) -> dict[str, Any]:
         """Race, judge the winner, and return what ``cse tune --json`` prints."""
         began, split = time.monotonic(), self.prepare()
-        if done := self._state.get("result"):
-            return dict(done)
-        if "layout" not in self._state:  # what was timed in part is timed again
-            shutil.rmtree(self._file("studies"), ignore_errors=True)
-            self._write(seconds=0.0)
-        self._began = began - float(self._state["seconds"])
-        with ThreadPoolExecutor(self.workers) as self._threads:
+        with self._alone(), ThreadPoolExecutor(self.workers) as self._threads:
+            if done := self._state.get("result"):
+                return dict(done)
+            if "layout" not in self._state:  # what was timed in part is timed again
+                shutil.rmtree(self._file("studies"), ignore_errors=True)
+                self._write(seconds=0.0)
+            self._began = began - float(self._state["seconds"])
             return self._run(split)
 
     def _run(self, split: Split) -> dict[str, Any]:
@@ -168,8 +178,10 @@ class Race:
                 lines.setdefault(labels[number], []).append((steps, float(100 * value.mean())))
             room = budget.rungs[rung + 1][1] if rung + 1 < len(budget.rungs) else 1
             points, gone = look(gains, family=looks, room=room)
-            kept = points if steps == budget.steps else ()
-            self._drop_models(made, {r["run"] for r in made["rows"] if r["number"] in kept})
+            if steps < budget.steps:
+                self._drop_models(made)
+            else:  # the winner is judged, and runs beside it may be the same as others of these
+                self._last = made
             left |= {one.number: (rung, one) for one in gone}
             self.say(f"after {steps} steps {len(points)} of {len(gains)} go on, first "
                      f"{labels[points[0]]}")  # fmt: skip
@@ -218,10 +230,12 @@ class Race:
     def _judged(
         self, split: Split, winner: int, label: str, budget: Budget
     ) -> tuple[Judged, list[dict[str, Any]]]:
-        seeds = [*range(_FIRST, _FIRST + budget.seeds)]
-        given: dict[str, Any] = {"steps": budget.steps, "seeds": seeds, "questions": "judge"}
-        made = self._study("space", points=[winner], leave_out=True, **given)
-        compared = self._study("beside", **given)
+        seeds = [*range(_FIRST + 1, _FIRST + 1 + budget.seeds)]
+        given: dict[str, Any] = {"steps": budget.steps, "questions": "judge"}
+        made = self._study(
+            "space", points=[winner], leave_out=True, seeds=[_FIRST, *seeds], **given
+        )
+        compared = self._study("beside", seeds=seeds, **given)
         beside = self._gains(compared)
         ours = self._gains(made)
         for name, row in ((label, made["rows"][0]), (START, compared["rows"][0])):
@@ -229,7 +243,8 @@ class Race:
                 what = f"{name} could not be judged: {row['line']}"
                 raise CseError(what, where="cse tune", hint="the same command tries it again")
         seeds = [seed for seed in seeds if (winner, seed) in ours]
-        others: dict[str, list[Gains]] = {START: [beside[_BESIDE[START], _FIRST]]}
+        start = next(gains for (number, _), gains in beside.items() if number == _BESIDE[START])
+        others = {START: [start]}
         missing = ""
         for name in (SIMCSE, ADAPT):
             values = {seed: gains for (number, seed), gains in beside.items()
@@ -243,9 +258,12 @@ class Race:
             agreement(one, split.judge, self.plugins, max_length=self._length)
             for one in (self.model, made["rows"][0]["run"])
         )
-        judged = judge(label, [ours[winner, seed] for seed in seeds], others, (before, now),
-                       ordered=split.ordered, texts=len(split.judge.texts))  # fmt: skip
-        self._drop_models(compared, {row["run"] for row in made["rows"]})
+        judged = judge(
+            label, ours[winner, _FIRST], [ours[winner, seed] for seed in seeds], others,
+            (before, now), ordered=split.ordered, texts=len(split.judge.texts),
+        )  # fmt: skip
+        for rows in (self._last, compared):
+            self._drop_models(rows, {row["run"] for row in made["rows"]})
         return replace(judged, text=judged.text + missing), made["rows"]
 
     def _drop_models(self, made: Mapping[str, Any], kept: Collection[str] = ()) -> None:
@@ -403,7 +421,7 @@ def tune(
         minutes: What the whole takes, about.
         out: The folder; a race that lies in it goes on.
         space: A file with compositions, by default one of this distribution.
-        seeds: Seeds with which the winner and what it is judged beside are trained.
+        seeds: Seeds with which the winner, and what it is judged beside, are trained at the end.
         steps: Steps of the winner, at most.
         workers: Runs at a time.
         say: Hears of each run.

@@ -21,7 +21,8 @@ class Judged:
     """What titles say at the end.
 
     Attributes:
-        means: Mean nDCG@10 x100 over seeds, of the ``winner`` and of what it is judged beside.
+        means: Mean nDCG@10 x100 over seeds, of the ``winner`` and of what it is judged beside; none
+            of them chose it.
         differences: Of the model from the start; of the winner from the others, corrected for both.
         agreement: Share x100 of BM25's first 10 texts among the first 10, of start and winner.
         text: One sentence.
@@ -47,6 +48,7 @@ def agreement(
 
 def judge(
     name: str,
+    model: Gains,
     winner: Sequence[Gains],
     others: Mapping[str, Sequence[Gains]],
     agreements: tuple[float, float],
@@ -56,12 +58,14 @@ def judge(
 ) -> Judged:
     """Compare a model with the start, and its composition with other recipes over all seeds.
 
-    The model is the winner with its first seed, which is kept if it is better: only titles are
-    drawn. Of a composition, which will be trained again, the seeds count too, by Student's t.
+    The model is the winner with the seed of the race, which is kept if it is better: only titles
+    are drawn. Of a composition, which will be trained again, the seeds count too, by Student's t;
+    that of the race, by which it won, does not.
 
     Args:
         name: The winner.
-        winner: nDCG@10 of each title with each seed.
+        model: nDCG@10 of each title with the seed of the race.
+        winner: The same with each other seed.
         others: The same of others; of the start once.
         agreements: With BM25, of the start and of the model.
         ordered: Whether the words of the texts are in an order that recurs.
@@ -70,7 +74,7 @@ def judge(
     beside = {other: gains for other, gains in others.items() if other != START}
     found = [difference_of(winner, gains) for gains in beside.values()]
     differences = dict(zip(beside, corrected(found, len(found)), strict=True))
-    (start,) = corrected([difference_of(winner[:1], others[START])], 1)
+    (start,) = corrected([difference_of([model], others[START])], 1)
     means = {n: float(100 * np.mean(gains)) for n, gains in {WINNER: winner, **others}.items()}
     before, now = agreements
     agrees = now - before >= questions.LEAST_AGREEMENT
@@ -79,10 +83,10 @@ def judge(
     word = "better" if better else "worse" if shown and start.value < 0 else "no better"
     word += questions.doubts(ordered=ordered, agrees=agrees, before=before, now=now)
     text = (
-        f"{word}: nDCG@10 of {len(winner[0]):,} titles of documents that chose nothing, among "
-        f"{texts:,} texts: {means[START]:.2f} at the start, {100 * winner[0].mean():.2f} now "
-        f"({start.value:+.2f}, 95 % interval {_interval(start)}). {name} with {len(winner)} seeds: "
-        f"{means[WINNER]:.2f}"
+        f"{word}: nDCG@10 of {len(model):,} titles of documents that chose nothing, among "
+        f"{texts:,} texts: {means[START]:.2f} at the start, {100 * model.mean():.2f} now "
+        f"({start.value:+.2f}, 95 % interval {_interval(start)}). {name} with {len(winner)} other "
+        f"seeds: {means[WINNER]:.2f}"
     )
     text += "".join(f"; {one.value:+.2f} {_interval(one)} from {other}"
                     for other, one in differences.items())  # fmt: skip

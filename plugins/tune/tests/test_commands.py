@@ -15,6 +15,7 @@ from cse_tune.tuning import tune
 from cse import load
 from cse_cli.api import Installed
 from cse_core.errors import CseError
+from cse_core.files import lock_folder
 from tests.fixtures.command_line import Cse
 from tests.fixtures.tiny import WORDS, make_encoder
 from tests.fixtures.titled import notes, nothing_to_learn, pieces
@@ -181,7 +182,7 @@ def test_the_best_of_a_race_wins_and_is_judged_once(
         (line,) = result["ends"]
         assert line.startswith(rates[best])
     kept = [path.parent.name for path in (tmp_path / "out" / "studies").rglob("model")]
-    assert sorted(kept) == [f"space-{best}-81-{seed}" for seed in (1, 2)]
+    assert sorted(kept) == [f"space-{best}-81-{seed}" for seed in (1, 2, 3)]
     asked = len(study.asked)
     assert tune(plugins, [str(docs)], **given) == json.loads(json.dumps(result))
     assert len(study.asked) == asked, "a finished race is only read"
@@ -212,6 +213,18 @@ def test_a_folder_with_other_things_is_refused_as_it_is(cse: Cse, tmp_path: Path
     done = cse("tune", str(docs), "--model", "starter", "--out", str(tmp_path / "out"))
     assert done.code == 2 and "holds other things: model" in done.err
     assert (tmp_path / "out" / "model").is_dir()
+    (tmp_path / "busy").mkdir()
+    docs = notes(tmp_path / "more", 200)
+    with lock_folder(tmp_path / "busy", "--out", "racing in it"):
+        done = cse("tune", str(docs), "--model", "starter", "--out", str(tmp_path / "busy"))
+    assert done.code == 2 and "racing in it" in done.err and "tune.json" not in done.err
+    nowhere = ("--model", "starter", "--out", str(tmp_path / "nowhere"))
+    for words, what in (
+        (("none.md",), "no such file"),
+        ((str(docs), "--minutes", "inf"), "(got inf"),
+    ):
+        done = cse("tune", *words, *nowhere)
+        assert done.code == 2 and what in done.err and not (tmp_path / "nowhere").exists()
 
 
 def test_what_cannot_be_raced_is_refused(cse: Cse, tmp_path: Path) -> None:

@@ -160,6 +160,9 @@ def study(
         if dry_run and packs_:
             hint = f"leave --dry-run out: with {flag} --no-run trains nothing"
             raise CseError("writes runs of the pack", where=flag, value=str(packs_[0]), hint=hint)
+    if spread != "deviation" and latex is None:
+        hint = "name its file with --latex FILE"
+        raise CseError("is of the table of --latex", where="--spread", value=spread, hint=hint)
     if page is not None:
         check_page(page, "--page")
     if latex is not None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.api import (
+    check_out_folder,
     complete_data,
     complete_model,
     echo,
@@ -56,7 +57,7 @@ def tune(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Seeds that judge the winner.")
+        int, typer.Option(min=2, metavar="N", help="Seeds that compare methods at the end.")
     ] = 3,
     steps: Annotated[
         int | None,
@@ -75,7 +76,6 @@ def tune(
 ) -> None:  # fmt: skip
     """Race mixes of methods on your texts, and judge the winner by documents that chose nothing."""
     from cse import questions
-    from cse_core.files import writable_folder
     from cse_tune.tuning import Race, workers_of
 
     plugins = installed(context)
@@ -103,7 +103,7 @@ def tune(
             echo(f"  {point['number']}. {point['label']}"
                  + (f": left out: {faults[0]}" if faults else ""))  # fmt: skip
         return
-    writable_folder(out, "--out")
+    check_out_folder(out)
     try:
         result = race.run()
     except KeyboardInterrupt:
