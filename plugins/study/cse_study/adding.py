@@ -27,10 +27,7 @@ def add_rows(session: Session, pack: Pack) -> None:
     Raises:
         CseError: The pack does not say what its rows are of, or they do not fit the study.
     """
-    head, definition = pack.head, session.definition
-    if head is None:
-        hint = "pack the runs again, with a version of cse whose packs name their study"
-        raise _refusal(pack, "does not say which points its rows are of", hint)
+    head, definition = pack.named(_FLAG), session.definition
     own = head_of(session)
     for what, hint in _mistakes(own, head):
         raise _refusal(pack, what, hint)

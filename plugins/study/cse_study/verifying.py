@@ -17,10 +17,12 @@ from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, carry_out, check_scoring, jobs_of, machine
 from cse_study.execution.packs import Mark, Pack, PackedPoint, facts_of, take
 from cse_study.planning.composing import Wish
+from cse_study.planning.scoring import showing
 from cse_study.provenance import inputs_of
 from cse_study.results.rows import ANY_TEST, Row, rows_of
 from cse_study.session import Session
 
+_WHERE = "cse verify"
 TOLERANCE = {"fp32": 0.1}
 """Points by which scores may differ on another machine, by number format; else ``_COARSE``."""
 _COARSE = 0.5
@@ -64,45 +66,34 @@ class Choice:
 
 
 def listed(pack: Pack, definition: Definition, choice: Choice) -> list[Verified]:
-    """Return the rows of a pack with a head that were chosen; nothing has to be there for it.
+    """Return the rows of a pack that were chosen; nothing has to be there for it.
 
     Raises:
         CseError: There are none.
     """
-    assert pack.head is not None
-    scoring = pack.head.scoring
-    return [_planned(pack, row.name, row.seed, row.key, scoring)
+    seconds = {run.key: run.seconds(pack.named(_WHERE).scoring) for run in pack.runs}
+    return [Verified(row.name, row.seed, row.key, seconds=seconds.get(row.key, 0.0))
             for row in _chosen(pack, definition, choice)]  # fmt: skip
 
 
-def _planned(pack: Pack, point: str, seed: int, key: str, scoring: str) -> Verified:
-    seconds = (run.seconds(scoring) for run in pack.runs if run.key == key)
-    return Verified(point, seed, key, seconds=next(seconds, 0.0))
-
-
 def _chosen(pack: Pack, definition: Definition, choice: Choice) -> list[PackedPoint]:
-    assert pack.head is not None
     names = {point.name for point in chosen_points(definition.points, choice.points)}
     seeds = choice.seeds
     rows: dict[str, PackedPoint] = {}  # an untrained model is one run, the same with every seed
-    for row in pack.head.rows:
+    for row in pack.named(_WHERE).rows:
         if row.name in names and (seeds is None or row.seed in seeds):
             rows.setdefault(row.key, row)
     if not rows:
-        raise _no_rows(pack, "its rows are listed by --dry-run without --points and --seeds")
+        hint = "its rows are listed by --dry-run without --points and --seeds"
+        what = "has no row of these points and seeds"
+        raise CseError(what, where=_WHERE, value=str(pack.file), hint=hint)
     return [*rows.values()][: choice.rows]
-
-
-def _no_rows(pack: Pack, hint: str) -> CseError:
-    what = "has no row of these points and seeds"
-    return CseError(what, where="cse verify", value=str(pack.file), hint=hint)
 
 
 class Repeat:
     """Rows of a pack with all that repeats them; a context whose end removes what it made.
 
-    ``there`` has the files of a pack with a head by their checksum; of a pack without one the
-    wish names everything.
+    ``there`` has the files of the pack by their checksum.
 
     Attributes:
         stopped: Whether an interrupt left rows out.
@@ -119,19 +110,21 @@ class Repeat:
         definition: Definition,
         plugins: Installed,
         choice: Choice,
-        wish: Wish,
         there: Mapping[str, Path],
         workers: int = 1,
     ) -> None:
-        self.pack, self.choice, self.workers = pack, choice, workers
+        self.pack, self.workers = pack, workers
         self._temporary = TemporaryDirectory(prefix="cse-verify-")
         place = Path(self._temporary.name)
         try:
-            wish = self._wish(definition, wish, there, place / "inputs")
+            self.planned = {row.key: row for row in listed(pack, definition, choice)}
+            chosen = _chosen(pack, definition, choice)
+            wish = _wish(pack, definition, chosen, there, place / "inputs")
+            definition = showing(definition, wish.inputs)
             self.known = Session(definition, wish, plugins, place / "known", workers)
             take(self.known.folder, pack)
             self.again = StudyFolder(place / "again")
-            self.rows = self._rows()
+            self.rows = self._rows({row.key: row for row in chosen})
         except BaseException:
             self._temporary.cleanup()
             raise
@@ -142,70 +135,17 @@ class Repeat:
     def __exit__(self, *_: object) -> None:
         self._temporary.cleanup()
 
-    def _wish(
-        self, definition: Definition, wish: Wish, there: Mapping[str, Path], place: Path
-    ) -> Wish:
-        """Return what plans the chosen rows, and of a study with trials these too."""
-        study, head, seeds = definition.study, self.pack.head, self.choice.seeds
-        if head is None:
-            first = study.seeds[:1] if study.tune is not None and seeds is not None else ()
-            planned = None if seeds is None else tuple(dict.fromkeys([*first, *seeds]))
-            return replace(wish, seeds=planned, points=self.choice.points)
-        rows = _chosen(self.pack, definition, self.choice)
-        names = {row.name for row in rows}  # of trials only what they chose
-        points = [str(p.number) for p in definition.points if p.name in names]
-        trials = () if study.tune is None else study.trial_seeds(head.seeds)
-        inputs, pairs, sets = inputs_of(head, there, place)
-        return Wish(
-            tuple(dict.fromkeys([*trials, *(row.seed for row in rows)])), [",".join(points)],
-            head.steps, head.limit, inputs, head.suites, pairs, sets,
-        )  # fmt: skip
-
-    def _rows(self) -> dict[str, Row]:
+    def _rows(self, chosen: Mapping[str, PackedPoint]) -> dict[str, Row]:
         rows: dict[str, Row] = {}
         for row in self.known.shown_rows:
             if row.status == "done":
                 rows.setdefault(row.key, row)
-        if self.pack.head is None:
-            kept = self.choice.seeds
-            rows = {key: row for key, row in rows.items() if kept is None or row.seed in kept}
-            rows = dict([*rows.items()][: self.choice.rows])
-            if not rows:
-                raise self._lacking()
-            return rows
-        chosen = {row.key: row for row in _chosen(self.pack, self.known.definition, self.choice)}
         if lost := [point for key, point in chosen.items() if key not in rows]:
             what = f"{lost[0].name}, seed {lost[0].seed}, is another run here"
             what += f", and so are {len(lost) - 1} more rows" if len(lost) > 1 else ""
             hint = "the study, a plugin or a default has changed: use the commit of the pack"
-            raise CseError(what, where="cse verify", value=str(self.pack.file), hint=hint)
+            raise CseError(what, where=_WHERE, value=str(self.pack.file), hint=hint)
         return {key: rows[key] for key in chosen}
-
-    def _lacking(self) -> CseError:
-        """Say why a pack that lists no rows has none of those that were named."""
-        scored, scoring = self.known.plan.scored, self.known.scoring
-        runs = [run for run in self.pack.runs if run.key in scored]
-        tables = [table for run in runs for table in run.scores.values()]
-        sets = dict.fromkeys(name for table in tables for name in table.get("results", ()))
-        if sets and scoring is not None:
-            what = f"was scored on other texts than were named: {', '.join(sets)}"
-            lacking = dict.fromkeys(name for table in tables for name in table.get("missing", ()))
-            what += f", without {', '.join(lacking)}" if lacking else ""
-            hint = f"--data-dir names their folder; here it is cse eval {' '.join(scoring.words)}"
-            return CseError(what, where="cse verify", value=str(self.pack.file), hint=hint)
-        hint = "name the model, texts, dev sets, suites, steps and seeds that it was made with"
-        return _no_rows(self.pack, hint)
-
-    @property
-    def scoring(self) -> str:
-        """The key of the scoring."""
-        return "" if self.known.scoring is None else self.known.scoring.key
-
-    @property
-    def planned(self) -> list[Verified]:
-        """The rows, and what each took where the pack was made."""
-        return [_planned(self.pack, row.point.name, row.seed, key, self.scoring)
-                for key, row in self.rows.items()]  # fmt: skip
 
     def carry_out(self, hear: Callable[[Row, Done], object]) -> list[Verified]:
         """Make the rows, and say of each what came of it; of an interrupt, of those that ended.
@@ -235,7 +175,8 @@ class Repeat:
             self.stopped = True
         now = {row.key: row for row in rows_of(known.plan, self.again, known.scoring)}
         made = []
-        for row, about in zip(rows.values(), self.planned, strict=True):
+        for row in rows.values():
+            about = self.planned[row.key]
             done = ended.get(row.key, Done(row.key, "stopped"))
             if done.status == "done":
                 facts = [facts_of(folder, row.key) for folder in (known.folder, self.again)]
@@ -256,6 +197,22 @@ class Repeat:
             wanted |= dict.fromkeys(needs)
             todo += needs
         return {key: replace(jobs[key], threads=threads or jobs[key].threads) for key in wanted}
+
+
+def _wish(
+    pack: Pack, definition: Definition, rows: Sequence[PackedPoint], there: Mapping[str, Path],
+    place: Path,
+) -> Wish:  # fmt: skip
+    """Return what plans some rows, and of a study with trials these too."""
+    study, head = definition.study, pack.named(_WHERE)
+    names = {row.name for row in rows}  # of trials only what they chose
+    points = [str(p.number) for p in definition.points if p.name in names]
+    trials = () if study.tune is None else study.trial_seeds(head.seeds)
+    inputs, pairs, sets = inputs_of(head, there, place)
+    return Wish(
+        tuple(dict.fromkeys([*trials, *(row.seed for row in rows)])), [",".join(points)],
+        head.steps, head.limit, inputs, head.suites, pairs, sets,
+    )  # fmt: skip
 
 
 def differing(pack: Pack, keys: Iterable[str]) -> list[str]:

@@ -259,12 +259,7 @@ def test_rows_of_a_pack_are_repeated_and_compared(cse: Cse, place: Place) -> Non
         assert "round 0, step 2: dev" in row["parted"] and "torch: 1.0 then" in row["parted"]
     old = place.folder / "old.gz"
     old.write_bytes(gzip.compress(json.dumps(line).encode()))
-    named = [*place.words()[2:-2], "--steps", "2"]
-    shown = cse("verify", str(old), *study, *named, "--points", "1")
-    assert shown.code == 0 and "1 equal" in shown.out and "to repeat: 1" in shown.err
-    refused(cse("verify", str(old), *study, *named[:-2]), "has no row of these points and seeds")
-    refused(cse("verify", str(old)), "written before packs named their study", "add --study NAME")
-    refused(cse("verify", str(old), *study, *files), "--files: belongs to packs that list")
+    refused(cse("verify", str(old), *study, *files), "does not say which study", "--unpack FILE")
 
 
 @pytest.mark.slow

@@ -59,10 +59,8 @@ def test_rows_are_listed_and_what_is_not_there_is_named(
     (links / "texts").symlink_to(HERE, target_is_directory=True)
     (links / "loop").symlink_to(links, target_is_directory=True)
     assert "not there" not in cse(*VERIFY, "--dry-run", "--files", str(links)).out
-    refused(cse(*VERIFY, "--data", str(HERE / "tiny.txt")), "tiny.tsv (1,084 bytes, sha256 c1feb4",
+    refused(cse(*VERIFY, "--files", str(HERE / "tiny.txt")), "tiny.tsv (1,084 bytes, sha256 c1feb4",
             "is not among the files that were named; --files DIR")  # fmt: skip
-    for words in (("--steps", "2"), ("--suite", "sts"), ("--model", "none/here")):
-        refused(cse(*VERIFY, *words), "the pack says everything but where its files lie")
     refused(cse(*VERIFY, "--seeds", "7,", "--dry-run"), "has no row of these points and seeds")
     refused(cse(*VERIFY[:2]), "its study tiny is not installed", "--study FILE")
     changed = tmp_path / "changed.toml"
@@ -210,5 +208,5 @@ def test_rows_of_others_stand_in_the_table(cse: Cse, tmp_path: Path) -> None:
         changed(file, change, {"key": key})
         refused(cse(*words, str(none)), "--add: ", said, str(file))
     file.write_bytes(gzip.compress(gzip.decompress(PACK.read_bytes()).split(b"\n")[1]))
-    refused(cse(*words, str(none)), "--add: does not say which points its rows are of")
+    refused(cse(*words, str(none)), "--add: does not say which study, texts and points")
     assert not none.exists()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from cse_study.execution.packs import Head, Pack
     from cse_study.verifying import Verified
 
+_WHERE = "cse verify"
 _choose = partial(typer.Option, rich_help_panel="What is repeated")
 _from = partial(typer.Option, rich_help_panel="Where its files are")
-_old = partial(typer.Option, rich_help_panel="Of packs that do not name their study")
 
 
 def verify(
@@ -63,25 +62,8 @@ def verify(
         _from(metavar="DIR", help=f"Folder of the suites' files; by default {DATA_VARIABLE}."),
     ] = None,
     study: Annotated[
-        str | None,
-        _old(metavar="NAME|FILE", help="The study, where it is not an installed one, too."),
+        str | None, _from(metavar="FILE", help="The study, where no installed plugin has it.")
     ] = None,
-    model: Annotated[
-        list[str] | None, _old("--model", "-m", metavar="NAME|ROLE=NAME", help="The encoder.")
-    ] = None,
-    data: Annotated[
-        list[str] | None, _old("--data", "-d", metavar="FILE|ROLE=FILE", help="Texts for roles.")
-    ] = None,
-    dev: Annotated[
-        list[str] | None, _old(metavar="FILE", help="Graded pairs that chose checkpoints.")
-    ] = None,
-    suite: Annotated[
-        list[str] | None, _old(metavar="NAME", help="The suite that runs were scored on.")
-    ] = None,
-    pairs: Annotated[
-        list[str] | None, _old(metavar="FILE", help="The pairs that runs were scored on.")
-    ] = None,
-    steps: Annotated[int | None, _old(min=1, metavar="N", help="Steps of every run.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -99,58 +81,29 @@ def verify(
     from cse_study.definition.reading import find_study
     from cse_study.execution.packs import read_pack, write_pack
     from cse_study.pages.page import check_file
-    from cse_study.planning.composing import Inputs, Wish
-    from cse_study.planning.scoring import showing
     from cse_study.provenance import check_there, locate
     from cse_study.verifying import Choice, Repeat, differing, listed, marked
 
-    packed = read_pack(pack, "cse verify")
-    head = packed.head
+    packed = read_pack(pack, _WHERE)
+    head = packed.named(_WHERE)
     if out is not None and not dry_run:
         check_file(out, "--out")
-    definition = find_study(_name(packed, study, plugins.studies), plugins)
+    definition = find_study(study or _installed(packed, head, plugins.studies), plugins)
     wanted = None if seeds is None else seeds_of(seeds)
-    if isinstance(wanted, int):
-        wanted = (head.seeds if head else Wish(wanted).seeds_of(definition.study.seeds))[:wanted]
+    wanted = head.seeds[:wanted] if isinstance(wanted, int) else wanted
     choice = Choice(points or (), wanted, rows)
-    given = Inputs.of(model or (), data or (), dev or ())
-    inputs = given.whole(plugins)
-    wish = Wish(None, (), steps, None, inputs, suite or (), pairs or (), data_dir)
-    there: dict[str, Path] = {}
-    if head is not None:
-        named = [name for names in given.data.values() for name in names]
-        named += [*given.models.values(), *given.dev, *wish.pairs]
-        other = [f"--steps {steps}"] if steps is not None else []
-        other += [*(suite or ()), *(name for name in named if not os.path.exists(name))]
-        if other:
-            what, hint = "the pack says everything but where its files lie", "leave it out"
-            raise CseError(what, where="cse verify", value=other[0], hint=hint)
-        folder, origin = data_folder(data_dir)
-        places = [*(files or ()), *map(Path, named)]
-        places += [folder] if folder.is_dir() or origin == "--data-dir" else []
-        there = locate(head, places)
-    elif files:
-        what = "belongs to packs that list their files, and this one does not"
-        raise CseError(what, where="--files", value=str(files[0]), hint=_NAMED)
-    planned: list[Verified] = []
-    differs: list[str] = []
-    if head is not None:
-        planned = listed(packed, definition, choice)
-        differs = [*_changed(definition, head, plugins),
-                   *differing(packed, [row.key for row in planned])]  # fmt: skip
-        if dry_run:
-            _say_planned(packed, planned, differs, head, there, json=json)
-            return
-        check_there(head, there)
-        _begin(packed, planned, differs)
-    definition = showing(definition, inputs)
-    with Repeat(packed, definition, plugins, choice, wish, there, workers) as repeat:
-        if head is None:
-            planned, differs = repeat.planned, differing(packed, repeat.rows)
-            if dry_run:
-                _say_planned(packed, planned, differs, None, {}, json=json)
-                return
-            _begin(packed, planned, differs)
+    folder, origin = data_folder(data_dir)
+    places = [folder] if folder.is_dir() or origin == "--data-dir" else []
+    there = locate(head, [*(files or ()), *places])
+    planned = listed(packed, definition, choice)
+    differs = [*_changed(definition, head, plugins),
+               *differing(packed, [row.key for row in planned])]  # fmt: skip
+    if dry_run:
+        _say_planned(packed, planned, differs, head, there, json=json)
+        return
+    check_there(head, there)
+    _begin(packed, planned, differs)
+    with Repeat(packed, definition, plugins, choice, there, workers) as repeat:
         made = repeat.carry_out(
             lambda row, done: echo_err(f"{row.point.name}, seed {row.seed}: {done.status}")
         )
@@ -165,27 +118,13 @@ def verify(
         raise typer.Exit(1)
 
 
-_NAMED = "name its model, texts and dev sets as in cse study: --model, --data, --dev, --data-dir"
-
-
-def _name(packed: Pack, study: str | None, known: object) -> str:
-    """Return the name of a pack's study.
-
-    Raises:
-        CseError: The pack does not say it, or no plugin that is installed has it.
-    """
-    where, value = "cse verify", str(packed.file)
-    if study is not None:
-        return study
-    if packed.head is None:
-        what = "was written before packs named their study"
-        raise CseError(what, where=where, value=value, hint=f"add --study NAME, and {_NAMED[5:]}")
-    name = packed.head.study
-    if name not in known:  # type: ignore[operator]
-        what = f"its study {name} is not installed"
+def _installed(packed: Pack, head: Head, known: Collection[str]) -> str:
+    """Return the name of a pack's study; refuse one that no installed plugin has."""
+    if head.study not in known:
+        what = f"its study {head.study} is not installed"
         hint = "install the plugin that brings it, or name its file: --study FILE"
-        raise CseError(what, where=where, value=value, hint=hint)
-    return name
+        raise CseError(what, where=_WHERE, value=str(packed.file), hint=hint)
+    return head.study
 
 
 def _changed(definition: Definition, head: Head, plugins: Installed) -> list[str]:
@@ -213,16 +152,14 @@ def _say_planned(
     packed: Pack,
     rows: Sequence[Verified],
     differs: Sequence[str],
-    head: Head | None,
+    head: Head,
     there: dict[str, Path],
     *,
     json: bool,
 ) -> None:
     """Print the rows with what each took, the files that they need, and what differs here."""
-    files = [] if head is None else head.files
-    names = [source for source in head.sources if not source.files] if head else []
     if json:
-        listed = [{**file.model_dump(), "there": file.sha256 in there} for file in files]
+        listed = [{**file.model_dump(), "there": file.sha256 in there} for file in head.files]
         say_json({"pack": str(packed.file), "differs": differs, "files": listed,
                   "rows": [_brief(row) for row in rows]})  # fmt: skip
         return
@@ -232,9 +169,9 @@ def _say_planned(
     say_table(table)
     total = timedelta(seconds=round(sum(row.seconds for row in rows)))
     echo(f"rows: {len(rows)}, which took {total} in all, trials not counted")
-    for file in files:
+    for file in head.files:
         echo(f"{'there' if file.sha256 in there else 'not there'}: {file}")
-    for source in dict.fromkeys(source.name for source in names):
+    for source in dict.fromkeys(source.name for source in head.sources if not source.files):
         echo(f"by its name: {source}")
     for line in differs:
         echo(f"note: {line}")

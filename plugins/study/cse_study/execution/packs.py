@@ -201,6 +201,14 @@ class Pack:
     runs: tuple[PackedRun, ...]
     raw: tuple[dict[str, Any], ...]
 
+    def named(self, where: str) -> Head:
+        """Return its head; refuse a pack without one, for who asks."""
+        if self.head is None:
+            what = "does not say which study, texts and points its rows are of"
+            hint = "cse study NAME --unpack FILE --no-run takes its rows, and --pack says it"
+            raise CseError(what, where=where, value=str(self.file), hint=hint)
+        return self.head
+
 
 def pack(folder: StudyFolder, keys: Iterable[str], file: Path, head: Head | None = None) -> int:
     """Write the finished runs among ``keys`` as gzipped lines of JSON; return how many.
