@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cse.bootstrap import corrected as corrected
     from cse.bootstrap import draws_of as draws_of
     from cse.bootstrap import holm as holm
-    from cse.bootstrap import spearman as spearman
     from cse.models import Model as Model
     from cse.models import evaluate as evaluate
     from cse.models import load as load

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,20 +126,19 @@ def corrected(comparisons: Sequence[Comparison], family: int) -> list[Difference
     return differences
 
 
-def draws_of(
-    sets: Sequence[tuple[NDArray[np.float64], ...]], statistic: Callable[..., Any], draws: int
-) -> NDArray[np.float64]:
-    """Return a statistic x100, the mean over sets, of each draw of items ``[draws]``.
+def draws_of(sets: Sequence[tuple[NDArray[np.float64], ...]], draws: int) -> NDArray[np.float64]:
+    """Return a score x100, the mean over sets, in each draw of items ``[draws]``.
 
     The draws are the same for every model that is scored on the same sets. Of each set there are
-    the columns ``[N]`` of its items, gold scores and cosines or hits; the statistic takes drawn
-    columns and an axis.
+    the columns ``[N]`` of its items: gold scores and cosines, of which Spearman is taken, or hits,
+    of which the mean is.
     """
     from scipy.stats import bootstrap
 
     drawn = [
         bootstrap(
-            columns, statistic, paired=True, n_resamples=draws, batch=_BATCH, method="percentile",
+            (np.arange(len(columns[0])),), _spearman(*columns) if columns[1:] else _mean(*columns),
+            n_resamples=draws, batch=_BATCH, method="percentile",
             rng=np.random.default_rng((SEED, number, len(columns[0]))),
         ).bootstrap_distribution
         for number, columns in enumerate(sets)
@@ -148,18 +146,37 @@ def draws_of(
     return np.asarray(100 * np.mean(drawn, axis=0))
 
 
-def spearman(
-    gold: NDArray[np.float64], cosine: NDArray[np.float64], axis: int = -1
-) -> NDArray[np.float64]:
-    """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
-    from scipy.stats import rankdata
+def _mean(values: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
+    """Return the mean of drawn items; the function takes numbers of items and an axis."""
+    return lambda drawn, axis=-1: np.asarray(values[drawn].mean(axis=axis))
 
-    left, right = (rankdata(values, axis=axis) for values in (gold, cosine))
-    left -= left.mean(axis=axis, keepdims=True)
-    right -= right.mean(axis=axis, keepdims=True)
-    product = np.asarray((left * right).sum(axis=axis))
-    scale = np.sqrt((left**2).sum(axis=axis) * (right**2).sum(axis=axis))
-    return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
+
+def _spearman(*sides: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
+    """Return Spearman of drawn items, with mean ranks of ties; 0 where a side does not vary.
+
+    Items are sorted once: ranks in a draw follow from how often it has each value.
+    """
+    sorted_sides = [np.unique(side, return_inverse=True) for side in sides]
+
+    def statistic(drawn: NDArray[np.int64], axis: int = -1) -> NDArray[np.float64]:
+        rows, items = drawn.reshape(-1, drawn.shape[axis]), drawn.shape[axis]
+        product, scale = _counts(rows, items).astype(float), np.ones(len(rows))
+        for values, place in sorted_sides:
+            count = _counts(place[rows], len(values))
+            rank = count.cumsum(axis=1) - (count + items) / 2  # less their mean
+            scale *= (count * rank**2).sum(axis=1)
+            product *= rank[:, place]
+        total = product.sum(axis=1)
+        found = np.divide(total, scale**0.5, out=np.zeros_like(total), where=scale > 0)
+        return np.asarray(found).reshape(drawn.shape[:-1])
+
+    return statistic
+
+
+def _counts(drawn: NDArray[np.int64], many: int) -> NDArray[np.int64]:
+    """Return how often each row has each of so many numbers, ``[rows, many]``."""
+    shifted = drawn + many * np.arange(len(drawn))[:, None]
+    return np.bincount(shifted.ravel(), minlength=many * len(drawn)).reshape(-1, many)
 
 
 def compared(

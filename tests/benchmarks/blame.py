@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 PAIRS = 20
 UPDATES = ("adamw", "sgd")
@@ -90,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> None:
     print(f"similarities change by {np.abs(moved[1]).mean():.4f} in the run, "
           f"by {np.abs(fell).mean():.5f} without a row")  # fmt: skip
     for update, of_rows in said.items():
-        ranks = [cse.spearman(of_rows[left, n], fell[:, n]) for n in range(PAIRS)]
+        ranks = [spearmanr(of_rows[left, n], fell[:, n]).statistic for n in range(PAIRS)]
         mean, median = np.mean(ranks), np.median(ranks)
         print(f"{update}: rank correlation {mean:.3f} in the mean of {PAIRS} pairs, "
               f"{median:.3f} in the median, {min(ranks):.3f} to {max(ranks):.3f}")  # fmt: skip

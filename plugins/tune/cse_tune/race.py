@@ -39,7 +39,7 @@ def difference_of(ours: Sequence[Gains], theirs: Sequence[Gains]) -> Comparison:
     """Compare two models on the same questions, one pair of runs for each seed, in points."""
     changes = [one - other for one, other in zip(ours, theirs, strict=True)]
     values = [float(100 * change.mean()) for change in changes]
-    drawn = [draws_of([(change,)], np.mean, DRAWS) for change in changes]
+    drawn = [draws_of([(change,)], DRAWS) for change in changes]
     made = compared(values, drawn, len(changes[0]))
     assert made is not None
     return made

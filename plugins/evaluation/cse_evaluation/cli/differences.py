@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import Comparison, Difference, compared, corrected, draws_of, spearman
+from cse import Comparison, Difference, compared, corrected, draws_of
 from cse_core.suites import SuiteScore
 from cse_evaluation.ranking import MEASURES
 
@@ -70,8 +70,7 @@ def _draws(sources: Sources, scored: Scores, draws: int) -> dict[str, Drawn]:
                 drawn[result.name] = (score, values, sum(items for *_, items in parts))
             elif items is not None and len(items) > 1:
                 given = columns(result)
-                statistic = spearman if len(given) > 1 else np.mean
-                values = draws_of([given], statistic, draws)
+                values = draws_of([given], draws)
                 drawn[result.name] = (score, values, len(given[0]))
 
     add(scored.pairs, "spearman", lambda r: (gold[r.name], np.asarray(r.items, np.float64)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import draws_of, spearman
+from cse import draws_of
 from cse_core.files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
@@ -46,7 +46,7 @@ def draws_of_run(
             return None
     kept = folder.scores(row.key, f"{key}.{'+'.join(shown.sets)}.{shown.number}.npy")
     if not kept.is_file():
-        drawn = draws_of(sets, spearman if pairs else np.mean, DRAWS)
+        drawn = draws_of(sets, DRAWS)
         with atomic_file(kept) as beside, beside.open("wb") as opened:
             np.save(opened, drawn)
     return np.load(kept), sum(len(columns[0]) for columns in sets)
