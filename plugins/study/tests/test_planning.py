@@ -13,7 +13,7 @@ from cse_study.planning import composing
 from cse_study.planning.composing import Composer, Inputs, Wish
 from cse_study.planning.plan import Plan, plan_study
 from cse_study.planning.scoring import plan_scoring, showing
-from cse_study.results.rows import rows_of
+from cse_study.results.rows import find_shown, rows_of
 from cse_study.results.table import Results
 
 from cse_core.errors import CseError
@@ -316,6 +316,13 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) 
     pairs = Inputs(data={"pairs": ["here/ours.tsv.gz", "more.csv"]})
     assert showing(study, pairs).study.scores.shown[2:] == ["ours", "more", "sts.mean"]
     assert showing(study, Inputs()).study.scores.shown[2:] == ["sts.mean"]
+    two = Inputs(data={"collections": ["here/cisi", "there/cranfield"]})
+    papers = showing(find_study("cse/papers", plugins()), two).study
+    assert papers.scores.shown[2:] == ["cisi", "cranfield"]
+    claims = [claim.score for claim in papers.claims if claim.better == "TSDAE"]
+    assert claims == ["cisi", "cranfield"], "a claim of a role is one of each of its sets"
+    found = find_shown("cisi", {"cisi.test.map": 1.0, "cisi.test.ndcg@10": 2.0}, {})
+    assert found is not None and found.name == "cisi.test.ndcg@10"
 
 
 def test_the_plan_is_shown_and_nothing_is_written(

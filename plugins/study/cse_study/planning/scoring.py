@@ -142,10 +142,16 @@ def plan_scoring(
 
 
 def showing(definition: Definition, inputs: Inputs) -> Definition:
-    """Return a study that shows the sets of the files that were named, in the places of roles."""
-    scores = definition.study.scores
+    """Return a study that shows the sets of the files that were named, in the places of roles.
+
+    A claim of a role is one of each of its sets.
+    """
+    study, scores = definition.study, definition.study.scores
     sets = {text: list(map(table_name, inputs.data.get(text.removeprefix("@"), ())))
             if is_role(text) else [text] for text in scores.shown}  # fmt: skip
     smallest = {name: scores.smallest_of(text) for text, names in sets.items() for name in names}
     scores = scores.model_copy(update={"shown": [*smallest], "smallest": smallest})
-    return replace(definition, study=definition.study.model_copy(update={"scores": scores}))
+    claims = [claim.model_copy(update={"score": name}) for claim in study.claims
+              for name in sets.get(claim.score, [claim.score])]  # fmt: skip
+    changed = study.model_copy(update={"scores": scores, "claims": claims})
+    return replace(definition, study=changed)

@@ -288,7 +288,8 @@ def find_shown(
     suite, _, rest = wanted.partition(".")
     if suite == DEV and rest:
         wanted = f"*.{wanted}"
-    patterns = [wanted, *(f"{wanted}.{number}" for number in MAIN)]
+    ends = ("", ".test")  # a collection is called by its folder and its judgements
+    patterns = [wanted, *(f"{wanted}{end}.{number}" for end in ends for number in MAIN)]
     if rest == "mean" and suite in _SUITES:
         # Means of graded pairs have no suite in their names; one set alone has no mean.
         heads = ("mean", "mean-of-*", "*.test")
