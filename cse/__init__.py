@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "cse.bootstrap": (
         *("LEVEL", "Comparison", "Difference", "compared", "corrected", "draws_of", "holm"),
-        "spearman",
     ),
     "cse.models": ("Model", "evaluate", "load"),
     "cse.plans": ("Plan", "plan"),
