@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cse import Difference
 from cse_cli.api import echo_err, say_table, warn
 from cse_core.suites import SuiteScore
-from cse_evaluation.cli.differences import DRAWS, RECALL, cell
+from cse_evaluation.cli.differences import RECALL, cell
 from cse_evaluation.ranking import MEASURES
 from cse_evaluation.retrieval import CUTS
 
@@ -157,8 +157,9 @@ def _apart_lines(models: Sequence[str], first: Sequence[SuiteScore], apart: Apar
     if not count:
         return []
     family = sum(map(len, apart))
+    draws = max(one.draws for found in apart for one in found.values())
     lines = [
-        f"Differences: 95% intervals and p of {DRAWS:,} paired draws of the items, corrected by "
+        f"Differences: 95% intervals and p of {draws:,} paired draws of the items, corrected by "
         f"Holm's method for the {family} comparisons of this call."
     ]
     if len(apart) > 1:
