@@ -15,9 +15,9 @@ from cse_defaults.documents.walk import DATA_SET, DOCUMENTS, Walk, left_out
 def has_documents(name: str) -> bool:
     """Tell whether a folder has documents, readable or not; a saved data set has none."""
     walk = Walk(Path(name).expanduser())
-    if not walk.folder.is_dir() or any((walk.folder / saved).is_file() for saved in DATA_SET):
-        return False
-    return bool(next(walk.paths(), walk.wrong))
+    saved = any((walk.folder / file).is_file() for file in DATA_SET)
+    found = walk.folder.is_dir() and not saved and next(walk.paths(), None)
+    return bool(found) or any(path.suffix.lower() in DOCUMENTS for path in walk.wrong)
 
 
 class Documents:

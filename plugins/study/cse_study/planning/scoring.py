@@ -123,8 +123,8 @@ def plan_scoring(
         made.add("pairs", file, of="pairs")
     for name, value in scores.options.items():
         role = str(value).removeprefix("@")
-        instead = is_role(value) and value not in trained and role in wish.inputs.data
-        if asked and name in _TEXTS and not instead:
+        named = is_role(value) and value not in trained and role in wish.inputs.data
+        if asked and name in _TEXTS and not named:
             continue
         if is_role(value) and not wish.inputs.has(value, trained):
             made.notes.append(f"{name}: left out; --data {role}=FILE names texts for it")
