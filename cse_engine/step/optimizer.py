@@ -37,17 +37,17 @@ class Optimizer:
             hint = "train a head, --pool +mlp, or leave out what freezes the encoder"
             raise CseError("nothing is trained: all weights are frozen", where="model", hint=hint)
         above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}
-        groups: dict[tuple[int, bool], dict[str, Any]] = {}
+        groups: dict[tuple[float, float], dict[str, Any]] = {}  # each costs launches of its own
         for name, parameter in self.named.items():
             in_encoder = name.startswith("encoder.")
-            depth = above.get(name.removeprefix("encoder."), 0) if in_encoder else -1
+            depth = above.get(name.removeprefix("encoder."), 0)
             bare = parameter.ndim < 2 or name.endswith("bias")
             rate = options.lr * options.layer_decay**depth if in_encoder else head_lr
             decay = 0.0 if bare else options.weight_decay
             new = {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
-            groups.setdefault((-depth, bare), new)["params"].append(parameter)
-        ordered = [groups[place] for place in sorted(groups)]
-        self.adamw = torch.optim.AdamW(ordered, betas=options.betas, eps=options.eps, fused=True)
+            groups.setdefault((rate, decay), new)["params"].append(parameter)
+        about = {"betas": options.betas, "eps": options.eps, "fused": True}
+        self.adamw = torch.optim.AdamW([*groups.values()], **about)
         self.adamw.zero_grad(set_to_none=True)
 
     def rate(self, step: int) -> float:

@@ -13,12 +13,13 @@ A profiler sees each as a mark: ``cse.views``, ``cse.input_gradients``, ``cse.en
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.profiler import record_function
 
 from cse_core.capabilities import Need
@@ -144,7 +145,8 @@ class Engine:
         with record_function("cse.backward"):
             if objective.value is not None:
                 self.passes.backward(encoded, objective)
-                self._sum_gradients()
+                # Generators: in one process nothing is walked.
+                sum_gradients(self._weights(whole=False), self._weights(whole=True))
             self.previous = self._fields(encoded)
         with record_function("cse.update"):
             norm = update() if objective.value is not None else None
@@ -197,16 +199,15 @@ class Engine:
             level = self.objectives.level_of.get(path, SENTENCE)
             self.assembly.calls(parts[path], "after_step", batches[level], ctx)
 
-    def _sum_gradients(self) -> None:
-        """Sum this step's gradients over the processes."""
-        encoding = list(self.assembly.online.encoder.parameters())
-        objective: list[torch.nn.Parameter] = []
+    def _weights(self, *, whole: bool) -> Iterator[Parameter]:
+        """Yield the weights whose gradient each of several processes has whole, or the others."""
+        if not whole:
+            yield from self.assembly.online.encoder.parameters()
         for path, module in self.assembly.modules():
             # What sees the gathered vectors has its whole gradient in every process.
-            whole = path.startswith(("loss.", "negatives.", "positives.", "transform."))
-            whole = whole and not isinstance(module, TokenLoss)
-            (objective if whole else encoding).extend(module.parameters())
-        sum_gradients(encoding, objective)
+            sees = path.startswith(("loss.", "negatives.", "positives.", "transform."))
+            if whole is (sees and not isinstance(module, TokenLoss)):
+                yield from module.parameters()
 
     def _capture(self, mode: str) -> GradientCapture:
         return GradientCapture(a.point for a in self.assembly.augmenters if a.gradient == mode)
