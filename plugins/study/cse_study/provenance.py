@@ -26,6 +26,8 @@ from cse_study.planning.composing import (
 from cse_study.planning.plan import roles_of
 from cse_study.session import Session
 
+WHERE = "cse verify"
+"""Where what is refused of a pack's rows and files comes from."""
 Put = Callable[[Path, Path], object]
 """Puts a file at a place."""
 
@@ -180,7 +182,7 @@ def locate(head: Head, places: Iterable[Path]) -> dict[str, Path]:
     there: dict[str, Path] = {}
     for place in places:
         if not place.exists():
-            raise CseError("no such file or folder", where="cse verify", value=str(place))
+            raise CseError("no such file or folder", where=WHERE, value=str(place))
         for path in _files_below(place):
             left = wanted.get(path.stat().st_size, set()) - there.keys()
             if left and (content := file_digest(path)) in left:
@@ -207,7 +209,7 @@ def check_there(head: Head, there: Mapping[str, Path]) -> None:
     """Refuse to go on without a file of a pack: its name, size and checksum."""
     hint = "--files DIR searches a folder for it"
     lacking = [file for file in head.files if file.sha256 not in there]
-    raise_all([CseError(f"{file} is not among the files that were named", where="cse verify",
+    raise_all([CseError(f"{file} is not among the files that were named", where=WHERE,
                         hint=hint) for file in lacking])  # fmt: skip
 
 

@@ -18,11 +18,10 @@ from cse_study.execution.jobs import Done, Job, carry_out, check_scoring, jobs_o
 from cse_study.execution.packs import Mark, Pack, PackedPoint, facts_of, take
 from cse_study.planning.composing import Wish
 from cse_study.planning.scoring import showing
-from cse_study.provenance import inputs_of
+from cse_study.provenance import WHERE, inputs_of
 from cse_study.results.rows import ANY_TEST, Row, rows_of
 from cse_study.session import Session
 
-_WHERE = "cse verify"
 TOLERANCE = {"fp32": 0.1}
 """Points by which scores may differ on another machine, by number format; else ``_COARSE``."""
 _COARSE = 0.5
@@ -71,35 +70,33 @@ def listed(pack: Pack, definition: Definition, choice: Choice) -> list[Verified]
     Raises:
         CseError: There are none.
     """
-    seconds = {run.key: run.seconds(pack.named(_WHERE).scoring) for run in pack.runs}
-    return [Verified(row.name, row.seed, row.key, seconds=seconds.get(row.key, 0.0))
-            for row in _chosen(pack, definition, choice)]  # fmt: skip
-
-
-def _chosen(pack: Pack, definition: Definition, choice: Choice) -> list[PackedPoint]:
+    head = pack.named(WHERE)
     names = {point.name for point in chosen_points(definition.points, choice.points)}
     seeds = choice.seeds
     rows: dict[str, PackedPoint] = {}  # an untrained model is one run, the same with every seed
-    for row in pack.named(_WHERE).rows:
+    for row in head.rows:
         if row.name in names and (seeds is None or row.seed in seeds):
             rows.setdefault(row.key, row)
     if not rows:
         hint = "its rows are listed by --dry-run without --points and --seeds"
         what = "has no row of these points and seeds"
-        raise CseError(what, where=_WHERE, value=str(pack.file), hint=hint)
-    return [*rows.values()][: choice.rows]
+        raise CseError(what, where=WHERE, value=str(pack.file), hint=hint)
+    seconds = {run.key: run.seconds(head.scoring) for run in pack.runs}
+    return [Verified(row.name, row.seed, row.key, seconds=seconds.get(row.key, 0.0))
+            for row in [*rows.values()][: choice.rows]]  # fmt: skip
 
 
 class Repeat:
     """Rows of a pack with all that repeats them; a context whose end removes what it made.
 
-    ``there`` has the files of the pack by their checksum.
+    ``planned`` are rows that :func:`listed` returned; ``there`` has the files of the pack by their
+    checksum.
 
     Attributes:
         stopped: Whether an interrupt left rows out.
 
     Raises:
-        CseError: The pack has no such row, or it is another run here.
+        CseError: A row is another run here.
     """
 
     stopped = False
@@ -109,7 +106,7 @@ class Repeat:
         pack: Pack,
         definition: Definition,
         plugins: Installed,
-        choice: Choice,
+        planned: Iterable[Verified],
         there: Mapping[str, Path],
         workers: int = 1,
     ) -> None:
@@ -117,8 +114,9 @@ class Repeat:
         self._temporary = TemporaryDirectory(prefix="cse-verify-")
         place = Path(self._temporary.name)
         try:
-            self.planned = {row.key: row for row in listed(pack, definition, choice)}
-            chosen = _chosen(pack, definition, choice)
+            self.planned = {row.key: row for row in planned}
+            shown = {(row.point, row.seed) for row in self.planned.values()}
+            chosen = [row for row in pack.named(WHERE).rows if (row.name, row.seed) in shown]
             wish = _wish(pack, definition, chosen, there, place / "inputs")
             definition = showing(definition, wish.inputs)
             self.known = Session(definition, wish, plugins, place / "known", workers)
@@ -144,14 +142,14 @@ class Repeat:
             what = f"{lost[0].name}, seed {lost[0].seed}, is another run here"
             what += f", and so are {len(lost) - 1} more rows" if len(lost) > 1 else ""
             hint = "the study, a plugin or a default has changed: use the commit of the pack"
-            raise CseError(what, where=_WHERE, value=str(self.pack.file), hint=hint)
+            raise CseError(what, where=WHERE, value=str(self.pack.file), hint=hint)
         return {key: rows[key] for key in chosen}
 
     def carry_out(self, hear: Callable[[Row, Done], object]) -> list[Verified]:
         """Make the rows, and say of each what came of it; of an interrupt, of those that ended.
 
         The rates that trials chose are those of the pack; the trials are not made again. Rows have
-        as many threads as in the pack, on which the last bits depend.
+        as many threads as in the pack, on which the last bits depend, and its number format.
         """
         known, rows = self.known, self.rows
         self.again.runs.mkdir(parents=True)
@@ -196,7 +194,19 @@ class Repeat:
             needs = [key for key in jobs[todo.pop()].run.needs if key not in wanted]
             wanted |= dict.fromkeys(needs)
             todo += needs
-        return {key: replace(jobs[key], threads=threads or jobs[key].threads) for key in wanted}
+        return {
+            key: replace(self._in_format(jobs[key]), threads=threads or jobs[key].threads)
+            for key in wanted
+        }
+
+    def _in_format(self, job: Job) -> Job:
+        """Let a run have the number format of the pack where its settings leave that open."""
+        train = job.run.recipe.get("train", {})
+        then = facts_of(self.known.folder, job.key).get("run", {}).get("precision")
+        if not then or train.get("precision", "auto") != "auto":
+            return job
+        recipe = {**job.run.recipe, "train": {**train, "precision": then}}
+        return replace(job, run=replace(job.run, recipe=recipe))
 
 
 def _wish(
@@ -204,7 +214,7 @@ def _wish(
     place: Path,
 ) -> Wish:  # fmt: skip
     """Return what plans some rows, and of a study with trials these too."""
-    study, head = definition.study, pack.named(_WHERE)
+    study, head = definition.study, pack.named(WHERE)
     names = {row.name for row in rows}  # of trials only what they chose
     points = [str(p.number) for p in definition.points if p.name in names]
     trials = () if study.tune is None else study.trial_seeds(head.seeds)

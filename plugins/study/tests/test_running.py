@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import math
 import os
 import re
@@ -329,6 +330,10 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     assert unpack(there, file) == (0, 3), "a run that is there stays"
     again = tmp_path / "again.gz"
     assert pack(there, keys, again) == 3 and again.read_bytes() == file.read_bytes()
+    smaller = tmp_path / "runs.xz"
+    pack(here, keys, smaller)
+    assert lzma.decompress(smaller.read_bytes()).decode() == text
+    assert unpack(StudyFolder(tmp_path / "by xz"), smaller) == (3, 3)
     recipe = {"model": {"name": f"@run:{TRAINED}"}}
     done = jobs.make(Job(place=there, run=PlannedRun(UNDER_WAY, recipe)))
     assert done.status == "failed"
@@ -406,8 +411,10 @@ def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             (packed({"key": TRAINED, **empty, **wrong}), "line 1 is not a run")
             for wrong in NO_NUMBERS
         ),
-        (b"plain", "cannot be read: it is not gzipped"),
+        (b"plain", "cannot be read: it is neither of gzip nor of xz"),
         (packed({})[:-12], "was cut short"),
+        (lzma.compress(b"{}")[:-12], "was cut short"),
+        (lzma.compress(b"{}")[:9] + b"other", "was cut short"),
         (gzip.compress(b"x" * 2**16 + b"y"), "unpacks to more than 65,536 bytes"),
         (None, "cannot be read: No such file or directory"),
     ]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cse_study.execution.packs import Head, Pack
     from cse_study.verifying import Verified
 
-_WHERE = "cse verify"
 _choose = partial(typer.Option, rich_help_panel="What is repeated")
 _from = partial(typer.Option, rich_help_panel="Where its files are")
 
@@ -81,11 +80,11 @@ def verify(
     from cse_study.definition.reading import find_study
     from cse_study.execution.packs import read_pack, write_pack
     from cse_study.pages.page import check_file
-    from cse_study.provenance import check_there, locate
+    from cse_study.provenance import WHERE, check_there, locate
     from cse_study.verifying import Choice, Repeat, differing, listed, marked
 
-    packed = read_pack(pack, _WHERE)
-    head = packed.named(_WHERE)
+    packed = read_pack(pack, WHERE)
+    head = packed.named(WHERE)
     if out is not None and not dry_run:
         check_file(out, "--out")
     definition = find_study(study or _installed(packed, head, plugins.studies), plugins)
@@ -103,7 +102,7 @@ def verify(
         return
     check_there(head, there)
     _begin(packed, planned, differs)
-    with Repeat(packed, definition, plugins, choice, there, workers) as repeat:
+    with Repeat(packed, definition, plugins, planned, there, workers) as repeat:
         made = repeat.carry_out(
             lambda row, done: echo_err(f"{row.point.name}, seed {row.seed}: {done.status}")
         )
@@ -120,10 +119,12 @@ def verify(
 
 def _installed(packed: Pack, head: Head, known: Collection[str]) -> str:
     """Return the name of a pack's study; refuse one that no installed plugin has."""
+    from cse_study.provenance import WHERE
+
     if head.study not in known:
         what = f"its study {head.study} is not installed"
         hint = "install the plugin that brings it, or name its file: --study FILE"
-        raise CseError(what, where=_WHERE, value=str(packed.file), hint=hint)
+        raise CseError(what, where=WHERE, value=str(packed.file), hint=hint)
     return head.study
 
 
