@@ -37,6 +37,7 @@ from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_cli.terminal.progress import libraries_quiet
 from cse_cli.texts.given import ColumnsOption, named_columns, read_rows, stdin_lines
 from cse_cli.training.choosing import SHOWN, choice_flags
+from cse_cli.training.pages import pages_advice
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.stored_run import EVALUATION_SHAPE, RESULT_SHAPE
 from cse_cli.training.train_checks import check_can_load, check_read
@@ -64,10 +65,10 @@ __all__ = [
     "code", "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
     "describe", "echo", "echo_err", "fail", "few_texts_encoder", "fingerprints", "folder_sums",
     "format_value", "installed", "is_hub_reachable", "keep_scores", "known_set", "libraries_quiet",
-    "load_texts", "markdown_table", "model_flags", "named_columns", "out_file", "plain",
-    "plain_table", "processor", "progress", "read_json", "read_rows", "read_toml", "resolve",
-    "say_json", "say_json_line", "say_table", "shared", "source_of", "stdin_lines", "visible",
-    "warn", "with_absolute_paths",
+    "load_texts", "markdown_table", "model_flags", "named_columns", "out_file", "pages_advice",
+    "plain", "plain_table", "processor", "progress", "read_json", "read_rows", "read_toml",
+    "resolve", "say_json", "say_json_line", "say_table", "shared", "source_of", "stdin_lines",
+    "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

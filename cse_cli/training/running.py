@@ -84,10 +84,12 @@ def run(
             map_large_tensors(_states(composition, seen))
         from cse_cli.texts.table_cache import token_table
         from cse_cli.training.collapse import CollapseDetector
+        from cse_cli.training.pages import PagesWatch
         from cse_engine.run.prepare import prepare
         from cse_engine.run.run import read_run, resume, train
         from cse_engine.run.run_folder import RunFolder
         from cse_engine.run.signals import Stopped
+        from cse_engine.runtime.device import resolve_device
 
         stack.enter_context(libraries_quiet())
         if composition is None:
@@ -102,6 +104,8 @@ def run(
             makers = reporters_of(trained.train.report, registry)
             makers["of the card"] = partial(_Card, plugins, reporter)
             makers["of a collapse"] = partial(CollapseDetector, trained)
+            if resolve_device(trained.train.device).type == "cpu":
+                makers["of memory"] = PagesWatch
         prepared = prepare(
             trained,
             registry,

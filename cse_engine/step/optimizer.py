@@ -46,8 +46,8 @@ class Optimizer:
             decay = 0.0 if bare else options.weight_decay
             new = {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
             groups.setdefault((rate, decay), new)["params"].append(parameter)
-        about = {"betas": options.betas, "eps": options.eps, "fused": True}
-        self.adamw = torch.optim.AdamW([*groups.values()], **about)
+        made = [*groups.values()]
+        self.adamw = torch.optim.AdamW(made, betas=options.betas, eps=options.eps, fused=True)
         self.adamw.zero_grad(set_to_none=True)
 
     def rate(self, step: int) -> float:

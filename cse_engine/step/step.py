@@ -19,7 +19,6 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.profiler import record_function
 
 from cse_core.capabilities import Need
@@ -199,7 +198,7 @@ class Engine:
             level = self.objectives.level_of.get(path, SENTENCE)
             self.assembly.calls(parts[path], "after_step", batches[level], ctx)
 
-    def _weights(self, *, whole: bool) -> Iterator[Parameter]:
+    def _weights(self, *, whole: bool) -> Iterator[torch.nn.Parameter]:
         """Yield the weights whose gradient each of several processes has whole, or the others."""
         if not whole:
             yield from self.assembly.online.encoder.parameters()

@@ -17,7 +17,7 @@ import torch
 from cse import Composition, Session, resolve_precision
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread
 from cse_bench.where import where_the_time_goes
-from cse_cli.api import Installed, processor
+from cse_cli.api import Installed, pages_advice, processor
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 
@@ -107,11 +107,13 @@ def _measure(
             work[name].wait()
         peaks[name] = peak.get("bytes")
         forward()
+    began = os.times()
     for turn in range(rounds):
         # Every second round goes the other way, so that a drift of the machine is shared.
         for name in names if turn % 2 == 0 else reversed(names):
             timed[name].append(_timed(work[name], steps))
             forward()
+    memory = pages_advice(began) if device.type == "cpu" else None
     for name in names:
         measured.append(
             MeasuredPrecision(
@@ -146,6 +148,7 @@ def _measure(
         precisions=tuple(measured),
         gain=gain,
         auto=resolve_precision("auto", device).name,
+        memory=memory,
     )
 
 

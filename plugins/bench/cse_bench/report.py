@@ -66,6 +66,7 @@ class BenchReport:
         tokens_per_step: Real tokens, the mean.
         gain: How many times faster bf16 was than fp32; None where one of them was not measured.
         auto: What ``train.precision = auto`` takes here, by the hardware.
+        memory: What to type where the system takes much of the time for memory; else None.
     """
 
     composition: Composition
@@ -82,6 +83,7 @@ class BenchReport:
     precisions: tuple[MeasuredPrecision, ...]
     gain: Spread | None
     auto: str
+    memory: str | None = None
 
     def show(self) -> None:
         """Print it on stdout."""
@@ -118,8 +120,9 @@ class BenchReport:
         for item in measured:
             share = item.where.get(PRODUCTS, 0.0)
             echo(f"limit in {item.name}: all but its matrix products is {1 - share:.0%} of a step")
-        if (advice := self.advice()) is not None:
-            echo(advice)
+        for advice in (self.advice(), self.memory):
+            if advice is not None:
+                echo(advice)
 
     def advice(self) -> str | None:
         """Recommend a precision and what to type for it; None where only one was measured."""
