@@ -7,7 +7,7 @@ FROM python:3.11-slim
 ARG TORCH_INDEX
 # With --user any user runs it: the caches go to a home that all may write to.
 ENV PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore HOME=/tmp
-# It keeps the memory of large tensors: on a processor training on long texts is faster (docs/speed.md).
+# tcmalloc keeps the memory of large tensors: training on long texts is faster on processors (docs/speed.md).
 RUN apt-get update && apt-get install -y --no-install-recommends libtcmalloc-minimal4 \
     && rm -rf /var/lib/apt/lists/*
 ENV LD_PRELOAD=libtcmalloc_minimal.so.4

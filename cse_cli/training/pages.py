@@ -10,7 +10,6 @@ import ctypes
 import os
 import platform
 from collections.abc import Mapping
-from ctypes.util import find_library
 
 from cse_core.reporter import Reporter
 
@@ -36,6 +35,8 @@ def pages_advice(since: os.times_result) -> str | None:
     took = user + system
     if took < LEAST or system < MUCH * took or platform.libc_ver()[0] != "glibc" or by_tcmalloc():
         return None
+    from ctypes.util import find_library
+
     there = find_library("tcmalloc_minimal")
     first = "" if there else "install tcmalloc (Debian, Ubuntu: libtcmalloc-minimal4), then "
     return (

@@ -21,6 +21,7 @@ from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.corpus_facts import Lengths, lengths
+from cse_cli.training.pages import PagesWatch, by_tcmalloc
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.train_checks import check_out, check_resumed, default_folder
 from cse_core.files import RUN_FILE, file_text
@@ -80,11 +81,10 @@ def run(
         shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = stack.enter_context(shown)
         reporter.loading()
-        if composition is not None:
+        if composition is not None and not by_tcmalloc():  # it has neither gaps nor new pages
             map_large_tensors(_states(composition, seen))
         from cse_cli.texts.table_cache import token_table
         from cse_cli.training.collapse import CollapseDetector
-        from cse_cli.training.pages import PagesWatch
         from cse_engine.run.prepare import prepare
         from cse_engine.run.run import read_run, resume, train
         from cse_engine.run.run_folder import RunFolder

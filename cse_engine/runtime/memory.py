@@ -34,8 +34,7 @@ def map_large_tensors(states: int) -> bool:
 
     That ends the gaps, and costs a fifth of the speed where pages are small, and where tensors fit
     into caches. So it is done only before torch is imported, with huge pages, and where the states
-    of a pass take ``states`` bytes, at least ``LARGE_STATES``; and never under tcmalloc, which has
-    neither gaps nor new pages.
+    of a pass take ``states`` bytes, at least ``LARGE_STATES``.
 
     Returns:
         Whether it was done.
@@ -43,8 +42,7 @@ def map_large_tensors(states: int) -> bool:
     library = ctypes.CDLL(None)
     huge = _SETTING.is_file() and "[never]" not in _SETTING.read_text(encoding="ascii")
     late = "torch" in sys.modules and os.environ.get(_HUGE) != "1"
-    can = hasattr(library, "mallopt") and not hasattr(library, "tc_malloc")
-    if states < LARGE_STATES or late or not (huge and can):
+    if states < LARGE_STATES or late or not huge or not hasattr(library, "mallopt"):
         return False
     os.environ[_HUGE] = "1"
     return bool(library.mallopt(_MMAP_THRESHOLD, LARGE))

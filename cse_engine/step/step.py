@@ -200,9 +200,8 @@ class Engine:
 
     def _weights(self, *, whole: bool) -> Iterator[torch.nn.Parameter]:
         """Yield the weights whose gradient each of several processes has whole, or the others."""
-        if not whole:
-            yield from self.assembly.online.encoder.parameters()
-        for path, module in self.assembly.modules():
+        encoder = self.assembly.online.encoder
+        for path, module in [("encoder", encoder), *self.assembly.modules()]:
             # What sees the gathered vectors has its whole gradient in every process.
             sees = path.startswith(("loss.", "negatives.", "positives.", "transform."))
             if whole is (sees and not isinstance(module, TokenLoss)):

@@ -1,7 +1,6 @@
 """A run says where the system takes much of the processor's time, and what to type."""
 
 import os
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,8 @@ START = os.times_result((100.0, 20.0, 0.0, 0.0, 0.0))
 def later(monkeypatch: pytest.MonkeyPatch, user: float, system: float) -> None:
     """Let so many more seconds be over, on a system with glibc and tcmalloc in a file."""
     now = os.times_result((START.user + user, START.system + system, 0.0, 0.0, 0.0))
-    has: dict[str, Any] = {"by_tcmalloc": lambda: False, "find_library": lambda _: "libtc.so.4"}
-    for name, function in has.items():
-        monkeypatch.setattr(pages, name, function)
+    monkeypatch.setattr(pages, "by_tcmalloc", lambda: False)
+    monkeypatch.setattr("ctypes.util.find_library", lambda _: "libtc.so.4")
     monkeypatch.setattr("os.times", lambda: now)
     monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.36"))
 
@@ -26,7 +24,7 @@ def test_what_the_system_takes_is_said_with_what_to_type(monkeypatch: pytest.Mon
     said = pages_advice(START)
     assert said is not None and said.startswith("the system takes 30% of the processor's time")
     assert said.endswith("; run the command with LD_PRELOAD=libtc.so.4")
-    monkeypatch.setattr(pages, "find_library", lambda _: None)
+    monkeypatch.setattr("ctypes.util.find_library", lambda _: None)
     said = pages_advice(START)
     assert said is not None and "; install tcmalloc (Debian, Ubuntu: libtcmalloc-minimal4)" in said
     assert said.endswith("then run the command with LD_PRELOAD=libtcmalloc_minimal.so.4")

@@ -113,7 +113,7 @@ def _measure(
         for name in names if turn % 2 == 0 else reversed(names):
             timed[name].append(_timed(work[name], steps))
             forward()
-    memory = pages_advice(began) if device.type == "cpu" else None
+    memory_advice = pages_advice(began) if device.type == "cpu" else None
     for name in names:
         measured.append(
             MeasuredPrecision(
@@ -148,7 +148,7 @@ def _measure(
         precisions=tuple(measured),
         gain=gain,
         auto=resolve_precision("auto", device).name,
-        memory=memory,
+        memory_advice=memory_advice,
     )
 
 

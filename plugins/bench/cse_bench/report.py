@@ -66,7 +66,7 @@ class BenchReport:
         tokens_per_step: Real tokens, the mean.
         gain: How many times faster bf16 was than fp32; None where one of them was not measured.
         auto: What ``train.precision = auto`` takes here, by the hardware.
-        memory: What to type where the system takes much of the time for memory; else None.
+        memory_advice: What to type where the system takes much of the time for memory; else None.
     """
 
     composition: Composition
@@ -83,7 +83,7 @@ class BenchReport:
     precisions: tuple[MeasuredPrecision, ...]
     gain: Spread | None
     auto: str
-    memory: str | None = None
+    memory_advice: str | None = None
 
     def show(self) -> None:
         """Print it on stdout."""
@@ -120,7 +120,7 @@ class BenchReport:
         for item in measured:
             share = item.where.get(PRODUCTS, 0.0)
             echo(f"limit in {item.name}: all but its matrix products is {1 - share:.0%} of a step")
-        for advice in (self.advice(), self.memory):
+        for advice in (self.advice(), self.memory_advice):
             if advice is not None:
                 echo(advice)
 

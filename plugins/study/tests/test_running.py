@@ -356,8 +356,9 @@ def test_items_are_packed_without_sentences(here: StudyFolder, tmp_path: Path) -
 
 
 def test_what_stands_beside_a_page_names_no_folder() -> None:
-    for file in PAGES.glob("*.gz"):
-        text = gzip.decompress(file.read_bytes()).decode()
+    for file in PAGES.glob("*.[gx]z"):
+        unpacked = lzma.decompress if file.suffix == ".xz" else gzip.decompress
+        text = unpacked(file.read_bytes()).decode()
         text = re.sub(r'"name": "[^"/][^"]*", "size"', "", text)  # below what was named
         assert text.count("\n") > 5
         assert not re.search(r'"(folder|file|machine|model)": (?!"@)|"[^"]*\S/\S+/\S+"', text), file

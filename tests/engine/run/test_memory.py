@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +12,6 @@ from cse_testkit import compose, tiny_encoder
 from cse_testkit.runs import Rig
 
 from cse_engine.run import loop
-from cse_engine.runtime import memory
 from cse_engine.runtime.memory import LARGE_STATES, give_back, map_large_tensors
 from tests.benchmarks.work import resident
 
@@ -58,18 +56,6 @@ def test_large_tensors_are_mapped_before_torch_and_only_then(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0 or done.stderr.strip() == "no huge pages", done.stderr
     assert not map_large_tensors(LARGE_STATES), "torch is there already"
-
-
-def test_nothing_is_mapped_under_tcmalloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")  # else torch, which is there, is the reason
-    both = SimpleNamespace(mallopt=lambda *_: 1)
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: both)
-    setting = tmp_path / "enabled"
-    setting.write_text("always [madvise] never")
-    monkeypatch.setattr(memory, "_SETTING", setting)
-    assert map_large_tensors(LARGE_STATES)
-    both.tc_malloc = None
-    assert not map_large_tensors(LARGE_STATES)
 
 
 @pytest.mark.slow
