@@ -200,7 +200,7 @@ def compared(
     if len(drawn) < seeds:
         # Counts of a small set are often the same for all seeds: their error is unknown, not zero.
         if np.ptp(differences) < _EQUAL:
-            return Comparison(0.0, 1.0, 0.0, seeds) if abs(value) < _EQUAL else None
+            return None
         p = float(ttest_1samp(differences, 0.0).pvalue)
         return Comparison(value, p, float(sem(differences)), seeds)
     means = np.mean(drawn, axis=0)

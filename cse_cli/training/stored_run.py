@@ -24,7 +24,8 @@ _LINE = {...: _NUMBER, "step": (int, type(None))}
 RESULT_SHAPE = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
            "start": _NUMBER, "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
 EVALUATION_SHAPE = {"encoder": str,
-               "results": {...: {"setting": str, "fingerprint": str, "sets": [str]}}}  # fmt: skip
+               "results": {...: {"setting": str, "fingerprint": str, "sets": [str],
+                                 "tasks": [str]}}}  # fmt: skip
 _SETTINGS = {"name": str, "model": {"name": str}, "data": {"path": [str]}, "train": dict,
              "run": {"data": {"fingerprint": str, "dev": [str]}}}  # fmt: skip
 """What is read of the files of a run; anything else that they hold is left as it is."""

@@ -23,6 +23,7 @@ from cse_engine.step.assembly import Assembly
 TENSORS, STATE = "state.safetensors", "state.json"
 RESTORE = "restore it from a copy, or start a new run"
 """Hint for a folder that nothing else can take the place of."""
+ENCODER = "encoder"
 _START = {"round": 0, "step": 0}
 _GO_BACK = "delete this folder to resume from the one before it"
 
@@ -95,11 +96,18 @@ def weights(assembly: Assembly) -> dict[str, Tensor]:
         f"{prefix}.{name}": value
         for prefix, module in _modules(assembly)
         for name, value in module.state_dict().items()
+        if prefix == ENCODER or not _is_of_encoder(value, assembly)
     }
 
 
+def _is_of_encoder(value: Any, assembly: Assembly) -> bool:
+    """Tell whether a part only shares a tensor, which is in a checkpoint once, as the encoder's."""
+    own = {weight.data_ptr() for weight in assembly.online.encoder.parameters()}
+    return isinstance(value, Tensor) and value.layout is torch.strided and value.data_ptr() in own
+
+
 def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
-    yield "encoder", assembly.online.encoder
+    yield ENCODER, assembly.online.encoder
     for path, module in assembly.modules():
         yield f"part.{path}", module
 
@@ -107,8 +115,10 @@ def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights back; refuse those of another model or version of a part."""
     for prefix, module in _modules(assembly):
+        now = module.state_dict() if prefix != ENCODER else {}
+        shared = {name: value for name, value in now.items() if _is_of_encoder(value, assembly)}
         try:
-            module.load_state_dict(saved.part(prefix))
+            module.load_state_dict(shared | saved.part(prefix))
         except RuntimeError as error:
             part = assembly.parts.get(prefix.removeprefix("part."))
             where = prefix if part is None else f"{part.path} of {part.owner}"
@@ -145,6 +155,8 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
             dense = isinstance(value, Tensor) and value.layout is torch.strided
             try:
                 if dense and not value.is_meta:
+                    if module and _is_of_encoder(value, assembly):
+                        continue
                     tensors[f"part.{path}.{name}"] = value
                 elif module:
                     raise TypeError("a module keeps tensors alone")

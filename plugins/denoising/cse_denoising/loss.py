@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from cse_core.errors import CseError
@@ -42,10 +42,6 @@ class Reconstruction(nn.Module, TokenLoss):
                 copy, head, _ = setup.load_masked_lm()
                 source = encoder if kind == "tied" else copy
                 self.decoder = EncoderLayers(source, head, setup.dimension, kind == "copy")
-        # The encoder's own weights are in the checkpoint once, as the encoder's.
-        of_encoder = {id(weight) for weight in encoder.parameters()}
-        named = self.named_parameters(remove_duplicate=False)
-        self._shared = frozenset(name for name, weight in named if id(weight) in of_encoder)
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the cross entropies of the tokens of these rows' texts, and their number."""
@@ -63,19 +59,6 @@ class Reconstruction(nn.Module, TokenLoss):
         total = cross_entropy(logits, wanted, reduction="sum")
         # Of no rows too the vectors take part, so that every process has the same gradients.
         return TokenSums(total + vectors.sum() * 0, logits.new_full((), float(len(wanted))))
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """Return the weights of the loss without those that are the encoder's."""
-        whole = super().state_dict(*args, **kwargs)
-        return {name: value for name, value in whole.items() if name not in self._shared}
-
-    def load_state_dict(  # type: ignore[override]
-        self, state: Mapping[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        """Restore them; the encoder's are there already."""
-        now: dict[str, Tensor] = super().state_dict()
-        shared = {name: now[name] for name in self._shared}
-        return super().load_state_dict({**shared, **state}, *args, **kwargs)
 
 
 def _family(encoder: Any) -> str:

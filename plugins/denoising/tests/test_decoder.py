@@ -165,12 +165,3 @@ def test_a_decoder_learns_the_texts_of_a_batch() -> None:
         for _ in range(25):
             rig.step(1, rows=4)
         assert rig.losses[-1] < 0.6 * rig.losses[0], decoder
-
-
-def test_a_checkpoint_holds_the_encoder_once() -> None:
-    rig = run_steps(None, [], "tsdae", steps=1)
-    part, encoder = rig.session.parts["loss.reconstruction"], rig.session.encoder()
-    own = {value.data_ptr() for value in encoder.state_dict().values()}
-    held = part.state_dict()
-    assert held and not [name for name, value in held.items() if value.data_ptr() in own]
-    assert sum(value.numel() for value in held.values()) < 20_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,10 +50,6 @@ class Denoise(nn.Module, TokenLoss):
             self.decoder = nn.TransformerDecoder(layer, options.layers)
             draw_like_bert(self.decoder)
         self.noise = nn.Dropout(options.noise)
-        # The encoder's own weights are in the checkpoint once, as the encoder's.
-        of_encoder = {id(weight) for weight in encoder.parameters()}
-        named = self.named_parameters(remove_duplicate=False)
-        self._shared = frozenset(name for name, weight in named if id(weight) in of_encoder)
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the cross entropies of the tokens of the target's rows, and their number."""
@@ -92,19 +87,6 @@ class Denoise(nn.Module, TokenLoss):
         states = self.decoder(padded, vectors.unsqueeze(1), tgt_key_padding_mask=absent)
         logits: Tensor = self.head(states.flatten(0, 1).index_select(0, place))
         return logits.float() if logits.element_size() < 4 else logits
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """Return the weights of the loss without those that are the encoder's."""
-        whole = super().state_dict(*args, **kwargs)
-        return {name: value for name, value in whole.items() if name not in self._shared}
-
-    def load_state_dict(  # type: ignore[override]
-        self, state: Mapping[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        """Restore them; the encoder's are there already."""
-        now: dict[str, Tensor] = super().state_dict()
-        shared = {name: now[name] for name in self._shared}
-        return super().load_state_dict({**shared, **state}, *args, **kwargs)
 
 
 def _one_token(tokens: TokenBatch) -> TokenBatch:

@@ -47,9 +47,6 @@ def test_its_noise_and_its_decoder_follow_the_options() -> None:
     rig = run_steps(None, [*SMALL, "loss.denoise.noise=0.5"], "denosent", steps=1)
     part = rig.session.parts["loss.denoise"]
     assert part.noise.p == 0.5 and len(part.decoder.layers) == 2
-    own = {value.data_ptr() for value in rig.session.encoder().state_dict().values()}
-    kept = part.state_dict()
-    assert kept and not [name for name, value in kept.items() if value.data_ptr() in own]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import Any
 from cse_core.errors import CseError, visible
 from cse_core.files import writable_folder
 from cse_study.definition.reading import Point
+from cse_study.definition.schema import UNTRAINED
 from cse_study.execution.packs import Head, Mark, Pack, PackedPoint, Source, take
-from cse_study.planning.composing import UNTRAINED, PlannedRun
+from cse_study.planning.composing import PlannedRun
 from cse_study.planning.plan import Cell, Plan
 from cse_study.provenance import head_of
 from cse_study.session import Added, Session
@@ -120,6 +121,12 @@ def _about(own: Head, head: Head, pack: Pack, point: Point, marks: list[Mark | N
     settings = ", ".join(f"{path} = {_text(value)}" for path, value in changed.items())
     if head.trials != own.trials:
         settings += f"; chosen among {head.trials} trials, the study's among {own.trials}"
+    more: dict[str, tuple[Source, ...]] = {
+        f"@model:{role}": (model,) for role, model in head.models.items() if role not in own.models
+    }
+    more |= {f"@{role}": files for role, files in head.data.items() if role not in own.data}
+    settings += "".join(f"; {role} is {', '.join(source.name for source in sources)}"
+                        for role, sources in more.items())  # fmt: skip
     known = [mark for mark in marks if mark is not None]
     checked = "not repeated by cse verify"
     if known:

@@ -24,11 +24,11 @@ def read_cosines(file: Path) -> Cosines:
     """
     columns: dict[str, tuple[list[float], list[float]]] = {}
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if next(reader, [])[:3] != ["set", "gold", "cosine"]:
+        with file.open(encoding="utf-8") as opened:  # not by csv: a text may be of any length
+            rows = (line.rstrip("\n").split("\t") for line in opened)
+            if next(rows, [])[:3] != ["set", "gold", "cosine"]:
                 return {}
-            for name, gold, cosine, *_ in reader:
+            for name, gold, cosine, *_ in rows:
                 golds, cosines = columns.setdefault(name, ([], []))
                 golds.append(float(gold))
                 cosines.append(float(cosine))

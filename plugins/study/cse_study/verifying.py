@@ -179,10 +179,17 @@ class Repeat:
             if done.status == "done":
                 facts = [facts_of(folder, row.key) for folder in (known.folder, self.again)]
                 shown = known.definition.study.scores.shown or [ANY_TEST]
-                made.append(_compared(about, row, now[row.key], shown, facts[0], facts[1]))
+                made.append(_compared(about, row, now[row.key], shown, facts[0], facts[1],
+                                      self._tolerance(facts[0])))  # fmt: skip
             elif not self.stopped:
                 made.append(replace(about, verdict="failed", parted=done.line))
         return made
+
+    def _tolerance(self, facts: Mapping[str, Any]) -> float:
+        """Return by how many points scores may differ: of the format of training, else of eval."""
+        words = [*self.pack.named(WHERE).scored_by.split(), "--precision", "fp32"]
+        scored = words[words.index("--precision") + 1]
+        return TOLERANCE.get(facts.get("run", {}).get("precision") or scored, _COARSE)
 
     def _jobs(self, threads: int | None) -> dict[str, Job]:
         """Return the jobs of the rows with so many threads, and of those that they start from."""
@@ -266,6 +273,7 @@ def _compared(
     shown: Sequence[str],
     facts: Mapping[str, Any],
     facts_now: Mapping[str, Any],
+    most: float,
 ) -> Verified:
     lost = sorted(before.scores.keys() - now.scores.keys())
     apart = _apart(before.scores, now.scores)
@@ -277,7 +285,6 @@ def _compared(
     score = max(sorted(points), key=points.__getitem__, default="")
     parts = [f"{lost[0]} is not there now"] if lost else []
     parts += [*_first_step(facts, facts_now), *_changes(facts, facts_now)]
-    most = TOLERANCE.get(str(facts.get("run", {}).get("precision")), _COARSE)
     near = not lost and "chosen_step" not in apart and points.get(score, 0.0) <= most
     return replace(about, verdict="near" if near else "other", largest=points.get(score, 0.0),
                    score=score, apart=apart, parted="; ".join(parts))  # fmt: skip

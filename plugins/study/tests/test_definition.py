@@ -118,7 +118,7 @@ columns = { base = ["a", "a", "b", "b"] }
 """)  # fmt: skip
     bases = [baseline_of(found, found.points, point).number for point in found.points]
     assert bases == [1, 1, 3, 3]
-    assert baseline_of(found, found.points[1:], found.points[1]).number == 2
+    assert baseline_of(found, found.points[1:], found.points[1]).number == 1, "of the file"
 
 
 def test_every_mistake_is_a_line(tmp_path: Path) -> None:
@@ -155,6 +155,13 @@ def test_every_mistake_is_a_line(tmp_path: Path) -> None:
         "summary = 'x'\ncall = 'a:b'": ["call belongs to a study with kind"],
         "summary = 'x'\nkind = 'function'\ncall = 'a:b'\n[after]\ncall = 'a:b'":
             ["after belongs to a study with kind"],
+        f"{axis}values = {{ 'train.lr' = [1979-05-27] }}": ["train.lr: a date is not a setting"],
+        f"{axis}name = 'a'\nplaces = [{{ label = 'a', 'train.lr' = 1 }}]\n{axis[14:]}"
+        "values = { 'train.lr' = [1] }": ["axes: two set train.lr, so one of them would"],
+        f"{axis}places = [{{ label = 'a', recipe = '@none', pool = ['cls'] }}]\nname = 'a'":
+            ["a=a is scored as it is, so pool would change nothing; [scores.options]"],
+        "summary = 'x'\n[[figures]]\ntype = 'curve'\nlines = 'nope'": ["figures.1.lines: no axis"],
+        "summary = 'x'\n[tune]\nover = ['a']\nseeds = [-1]": ["tune.seeds.1: input should be"],
         "summary = 'x'\nwithin = 'base'": ["within: no axis or column is called base"],
         "summary = 'x'\nbaseline = 'base'": ["baseline: no point has this label"],
         "summary = 'x'\n[[figures]]\ntype = 'curv'": ["figures.1.type: input should be 'curve'"],

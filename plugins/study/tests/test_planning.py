@@ -10,9 +10,10 @@ from cse_study.definition.schema import Scores
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.measures import by_gold, settings
 from cse_study.planning import composing
-from cse_study.planning.composing import Composer, Inputs, Wish
+from cse_study.planning.composing import Composer, Inputs, Wish, digest, filled
 from cse_study.planning.plan import Plan, plan_study
 from cse_study.planning.scoring import plan_scoring, showing
+from cse_study.results.comparisons import baseline_of
 from cse_study.results.rows import find_shown, rows_of
 from cse_study.results.table import Results
 
@@ -90,6 +91,17 @@ def test_every_point_has_a_run_for_each_seed_whose_key_is_of_its_content(
     assert not set(other.runs) & set(plan.runs)
 
 
+def test_collections_and_tables_with_options_count_by_their_content(tmp_path: Path) -> None:
+    for name, text in (("a", "one"), ("b", "one"), ("c", "two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "corpus.jsonl").write_text(text)
+        (tmp_path / f"{name}.tsv").write_text(text)
+    for ending in ("", ".tsv", ".tsv?quotes=yes"):
+        same, equal, other = (digest(str(tmp_path / f"{name}{ending}")) for name in "abc")
+        assert same == equal != other
+    assert digest(str(tmp_path / "a.tsv")) != digest(str(tmp_path / "a.tsv?quotes=yes"))
+
+
 def test_what_changes_no_weight_is_not_in_a_key(planned: Planned) -> None:
     shared = planned(STUDY.replace("[0.05, 0.1]", "[0.05, 0.05]"))
     assert len(shared.cells) == 2 and len(shared.runs) == 1
@@ -136,20 +148,24 @@ def test_places_files_beside_a_study_and_runs_without_training(
     assert beside.cells[0].run.options["train.batch_size"] == 7
 
 
-def test_runs_to_start_from_are_made_once_for_each_seed(planned: Planned) -> None:
+def test_runs_to_start_from_are_made_once_for_each_seed(planned: Planned, tmp_path: Path) -> None:
     text = STUDY.replace('model = "@model"', 'model = "@run:start"')
     plan = planned(text + '[runs.start]\nrecipe = "consert"\nmodel = "@model"\n')
     (run,) = plan.starts
     assert [cell.run.needs for cell in plan.cells] == [(run.key,)] * 2
     assert plan.cells[0].run.recipe["model"]["name"] == f"@run:{run.key}"
     assert next(iter(plan.runs)) == run.key
-    of_round = planned(
-        text.replace("@run:start", "@run:start/rounds/2")
-        + '[runs.start]\nrecipe = "consert"\nmodel = "@model"\n'
-    )
-    assert of_round.cells[0].run.needs == (run.key,)
-    assert of_round.cells[0].run.recipe["model"]["name"] == f"@run:{run.key}/rounds/2"
-    assert of_round.cells[0].run.key != plan.cells[0].run.key
+    in_round = text.replace("@run:start", "@run:start/rounds/2")
+    with pytest.raises(CseError, match="has no rounds .*; write @run:start"):
+        planned(in_round + '[runs.start]\nrecipe = "consert"\nmodel = "@model"\n')
+    rows = [{"text": f"text {n} of many more", "document": n // 8} for n in range(40)]
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    of_round = planned(in_round + '[runs.start]\nrecipe = "infocse"\nmodel = "@model"\n'
+                       f'data = "{documents}"\n"positives.idc.pairs" = 8\n')  # fmt: skip
+    (mined,) = of_round.starts
+    assert of_round.cells[0].run.needs == (mined.key,)
+    assert of_round.cells[0].run.recipe["model"]["name"] == f"@run:{mined.key}/rounds/2"
     other = planned(text + '[runs.start]\nrecipe = "simcse"\nmodel = "@model"\n')
     assert not {cell.run.key for cell in other.cells} & {cell.run.key for cell in plan.cells}
     with pytest.raises(CseError, match="start from each other"):
@@ -192,7 +208,9 @@ def test_a_new_study_is_written_whole_and_checked(
     assert "mine.toml: 8 points, 16 runs" in printed.out
     study = read_study(tmp_path / "mine.toml")
     assert study.labels[:3] == ["simcse, 1e-5, fp32", "simcse, 1e-5, bf16", "simcse, 3e-5, fp32"]
-    assert (study.study.within, study.study.seeds) == ("lr", [1, 2])
+    assert (study.study.within, study.study.seeds) == (["lr", "precision"], [1, 2])
+    bases = [baseline_of(study, study.points, point).number for point in study.points]
+    assert bases == [1, 2, 3, 4, 1, 2, 3, 4], "the first method at the same rate and format"
     assert study.points[4].settings == {
         "recipe": "consert", "train.lr": 1e-5, "train.precision": "fp32"
     }  # fmt: skip
@@ -228,7 +246,7 @@ def test_more_runs_than_a_study_can_have_are_refused_before_any_is_composed(
         (STUDY, 10**23, "100,000,000,000,000,000,000,000 seeds, and a study has at most 2,000"),
         (STUDY, 1_500, "3,000 runs"),
         (STUDY + many, None, "2,402 points"),
-        (STUDY + many + many.replace('"lr"', '"again"'), None, "2,884,802 points"),
+        (STUDY + many + many.replace("lr", "weight_decay"), None, "2,884,802 points"),
     ):
         with pytest.raises(CseError, match=f"cse study: {said}"):
             planned(text, wish=Wish(seeds=seeds))
@@ -278,6 +296,12 @@ def test_names_for_roles_are_checked(planned: Planned) -> None:
     ):
         with pytest.raises(CseError, match=words):
             planned(text, Wish(inputs=Inputs.of(models, data, ())))
+    for inputs, words in (
+        (Inputs(data={"other": ["a"]}), "no texts are named for @title; --data title=FILE"),
+        (Inputs(models={"large": "a"}), "no model is named for @model; --model NAME"),
+    ):
+        with pytest.raises(CseError, match=words):
+            filled(["@title", "@model"] if inputs.data else "@model", inputs)
     text = STUDY.replace("@model", "starter").replace("@sentences", "starter")
     for given in ((["a"], [], []), ([], ["a.txt"], []), ([], [], ["a.tsv"])):
         with pytest.raises(CseError, match="its file names what it reads.*got 'a"):

@@ -16,9 +16,9 @@ from cse_study.pages.study_page import study_page
 from cse_study.planning.composing import Inputs, Wish
 from cse_study.planning.plan import Plan
 from cse_study.results import bootstrap
-from cse_study.results.beside import beside_paper
+from cse_study.results.beside import _beside, beside_paper
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
-from cse_study.results.table import NOT_SHOWN, Results, caption
+from cse_study.results.table import NO_SEED, NOT_SHOWN, SAME_OF_ALL, Results
 from scipy.stats import spearmanr
 
 from cse import compared, corrected, draws_of, holm
@@ -72,15 +72,18 @@ def test_a_shown_score_is_found() -> None:
             "mean(sts12.test.spearman, stsb.dev.spearman)", 66.5, ("sts12.test", "stsb.dev")
         ),
         "sickr.dev": None,
+        "dev.mutual-information.task": ("stsb.dev.mutual-information.task", 4.25, ()),
         "mean(stsb.dev, sickr.dev)": None,
     }  # fmt: skip
     for wanted, expected in table.items():
         found = find_shown(wanted, scores, RESULTS, "own.dev.spearman")
         assert (found and (found.name, found.value, found.sets)) == expected, wanted
     one = {"spearman": 1.0}
-    means: list[tuple[str, dict[str, Any], str]] = [
+    means: list[tuple[str, dict[str, Any], str | None]] = [
         ("sts.mean", {"sts12.test": one, "mean": {"spearman": 2.0}}, "mean.spearman"),
         ("sts.mean", {"stsb.test": one}, "stsb.test.spearman"),
+        ("sts.mean", {"starter.test": one}, None),
+        ("sts.mean", {"stsb.test": one, "mean-of-2": {"spearman": None}}, None),
         ("transfer.mean", {"mr": {"accuracy": 1.0}, "transfer.mean": {"accuracy": 2.0}},
          "transfer.mean.accuracy"),
         ("transfer.mean", {"sts12.test": one, "trec": {"accuracy": 2.0}}, "trec.accuracy"),
@@ -88,7 +91,7 @@ def test_a_shown_score_is_found() -> None:
     ]  # fmt: skip
     for wanted, results, name in means:
         found = find_shown(wanted, flat_scores(results), results)
-        assert found is not None and found.name == name
+        assert (found and found.name) == name
 
 
 def test_numbers_at_paths() -> None:
@@ -187,7 +190,7 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert far.difference.high < 0 and near.difference.low <= 0 <= near.difference.high
     dev = results.tables["dev"]
     assert [(line.score, line.paper) for line in dev] == [("own.dev.spearman", None)] * 3
-    assert dev[1].words == NOT_SHOWN, "three equal seeds differ by nothing"
+    assert dev[1].words == SAME_OF_ALL, "of another seed nothing is known"
     assert results_of(plan, folder).tables == results.tables, "the draws are kept"
     large = results_of(plan, folder, "large")
     assert [line.paper for line in large.tables["a.test"]] == [80, 81, 82]
@@ -234,7 +237,7 @@ def test_dev_scores_are_compared_as_test_scores_are(plan: Plan, folder: StudyFol
             other and (other.value, other.p, other.items)
         )
         assert dev.interval == test.interval is not None
-    assert "paired draws of dev pairs" in caption(tables["dev"], plan.definition, "dev", 1)
+    assert "paired draws of dev pairs" in results_of(plan, folder).caption("dev")
 
 
 def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -> None:
@@ -304,7 +307,7 @@ def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolde
     results = results_of(plan, folder, shown=["nix.spearman"])
     lines = results.tables["nix.spearman"]
     assert lines[0].score == "a.test.spearman"
-    said = caption(lines, results.definition, "nix.spearman", 2)
+    said = results.caption("nix.spearman")
     assert "nix.spearman was not measured, this stands in for it" in said
 
 
@@ -319,8 +322,8 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert near.words == NOT_SHOWN and far.words == "lower"
         assert far.difference is not None and far.difference.items == count
         assert far.difference.low < far.difference.value < far.difference.high
-        said = caption(found[name], results.definition, name, 2)
-        assert f"Student's t over seeds; 10,000 paired draws of {kind}" in said
+        said = results.caption(name)
+        assert f"Student's t over seeds; 1,000 paired draws of {kind}" in said
     results = results_of(plan, folder, shown=shown, paper=PaperNumbers())
     page, far = page_of(results, folder), found["trec"][2]
     assert f"| point | {' | '.join(found[name][2].score for name in shown)} |" in page
@@ -402,8 +405,7 @@ def test_draws_are_paired_and_the_spearman_of_the_drawn_pairs() -> None:
 def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
     assert compared([1.0], [], 0) is None and compared([], [], 0) is None
     assert compared([90.6 - 90.0] * 2, [], 0) is None
-    equal = compared([0.0, 0.0], [], 0)
-    assert equal is not None and (equal.value, equal.p) == (0.0, 1.0)
+    assert compared([0.0, 0.0], [], 0) is None
     found = compared([2.0 - 1.0, 2.5 - 1.4, 2.2 - 1.3], [], 0)
     assert found is not None and found.items == 0 and found.value == pytest.approx(1.0)
     assert (*found.interval(0.05), found.p) == pytest.approx((0.7516, 1.2484, 0.00332), rel=1e-3)
@@ -489,7 +491,7 @@ def test_a_claim_needs_the_start_and_a_difference_that_matters(
     found = results_of(plan, folder, scores=plan.definition.study.scores.model_copy(
         update={"smallest": {"a.test": wide}}))  # fmt: skip
     assert [line.words for line in found.tables["a.test"]][1:] == ["too small to matter"] * 2
-    assert found.tables["dev"][1].words == NOT_SHOWN
+    assert found.tables["dev"][1].words == SAME_OF_ALL
     assert "the smallest difference that matters is 100" in page_of(found, folder)
 
 
@@ -542,3 +544,30 @@ def test_a_page_says_that_items_are_lacking_and_that_a_best_rate_is_at_an_end(
     bare = results_of(plan, folder)
     assert "The test items of 2 of 9 runs were not kept" in page_of(bare, folder)
     assert bare.tables["a.test"][2].words == "lower on these test texts"
+
+
+def test_a_point_whose_baseline_was_not_chosen_is_not_compared(
+    plan: Plan, folder: StudyFolder
+) -> None:
+    results = results_of(plan, folder)
+    rows = [row for row in results.rows if row.point.number > 1]
+    lines = replace(results, points=plan.points[1:], rows=rows).tables["a.test"]
+    assert [line.words for line in lines] == ["its baseline, 0.05, was not chosen"] * 2
+    assert all(line.mean and line.difference is None for line in lines)
+    rows = [
+        row for row in results.rows if (row.point.number, row.seed) not in ((1, 1), (2, 2), (2, 3))
+    ]
+    assert replace(results, rows=rows).tables["a.test"][1].words == NO_SEED
+
+
+def test_a_mean_of_other_sets_has_no_difference_from_the_papers(
+    plan: Plan, folder: StudyFolder
+) -> None:
+    results = results_of(plan, folder, shown=["sts.mean"])
+    (line,) = [line for line in results.tables["sts.mean"] if line.label == "0.05"]
+    line = replace(line, score="trec.accuracy", paper=70.0, stands_for="")
+    assert _beside(results, "sts.mean", line)[-1] == "other sets"
+    whole = _beside(results, "sts.mean", replace(line, score="mean.spearman"))[-1]
+    assert line.mean is not None and line.interval is not None
+    low, high = (end - 70.0 for end in line.interval)
+    assert whole == f"{line.mean - 70.0:+.2f} [{low:+.2f}, {high:+.2f}]"

@@ -6,6 +6,7 @@ import lzma
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def test_dev_pairs_are_scored_where_tables_show_their_score(tmp_path: Path) -> N
     scoring = Scoring("s", dev=True)
     job = Job(place=place, run=PlannedRun(key, recipe), scoring=scoring)
     write_json(place.scores(key, "s.json"), {})
-    write_json(place.run(key) / RESULT, {"chosen_by": "mean.dev.spearman"})
+    write_json(place.run(key) / RESULT, {"chosen_by": "mean", "scores": {"a.spearman": 1.0}})
     assert job.scorings == [scoring] and job.done, "the pairs of the data set are not here"
     write_json(place.dev("starter"), {})
     words = ("--pairs", str(pairs), "--pairs", str(place.dev("starter")), "--no-baselines")
@@ -93,8 +94,10 @@ def test_dev_pairs_are_scored_where_tables_show_their_score(tmp_path: Path) -> N
     write_json(place.scores(key, "s.dev.json"), {})
     assert job.done
     assert replace(job, scoring=Scoring("s")).scorings == [Scoring("s")]
-    write_json(place.run(key) / RESULT, {"chosen_by": "news.dev.ndcg@10"})
-    assert job.scorings == [scoring]
+    for chosen in ("news.dev.ndcg@10", "mean"):
+        result = {"chosen_by": chosen, "scores": {"news.dev.ndcg@10": 1.0, "a.spearman": 1.0}}
+        write_json(place.run(key) / RESULT, result)
+        assert job.scorings == [scoring]
 
 
 def test_runs_at_a_time_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,8 +347,10 @@ def test_items_are_packed_without_sentences(here: StudyFolder, tmp_path: Path) -
     file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
     pairs, ranks = (here.scores(TRAINED, f"{SCORING}{ending}") for ending in ITEMS)
     pairs.write_text(
-        'set\tgold\tcosine\tsubset\tsentence1\tsentence2\na\t4.5\t0.25\t\t"secret\tb\n'
+        'set\tgold\tcosine\tsubset\tsentence1\tsentence2\na\t4.5\t0.25\t\t"a\u2028secret\x0c\tb\n'
     )
+    shutil.copy(pairs, here.scores(TRAINED, f"{SCORING}.dev.tsv"))
+    write_json(here.scores(TRAINED, f"{SCORING}.dev.json"), {"results": {}})
     ranks.write_text("set\titem\trank\tright\nt\t1\t3\t\nt\t2\t\t1\n")
     assert pack(here, [TRAINED], file) == 1
     assert "secret" not in gzip.decompress(file.read_bytes()).decode()
@@ -353,6 +358,19 @@ def test_items_are_packed_without_sentences(here: StudyFolder, tmp_path: Path) -
     came = [there.scores(TRAINED, f"{SCORING}{ending}") for ending in ITEMS]
     assert [len(part) for part in read_cosines(came[0])["a"]] == [1, 1]
     assert came[1].read_text() == ranks.read_text()
+    dev = there.scores(TRAINED, f"{SCORING}.dev.tsv")
+    assert dev.read_text() == came[0].read_text(), "dev scores are drawn from a pack too"
+
+
+def test_what_is_scored_already_stays(here: StudyFolder, tmp_path: Path) -> None:
+    file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
+    pack(here, [AS_IT_IS], file)
+    mine = there.scores(AS_IT_IS, f"{SCORING}.json")
+    write_json(mine, {"results": {"stsb.test": {"spearman": 1.5}}})
+    write_json(here.scores(AS_IT_IS, f"{'e' * 16}.json"), {"results": {}})
+    pack(here, [AS_IT_IS], file)
+    assert unpack(there, file) == (1, 1) and scores_of(there, AS_IT_IS, "e" * 16) == {}
+    assert read_table(mine)["results"]["stsb.test"] == {"spearman": 1.5}
 
 
 def test_what_stands_beside_a_page_names_no_folder() -> None:
@@ -372,6 +390,8 @@ NO_NUMBERS: list[dict[str, Any]] = [
     {"items": {SCORING: {".items.tsv": "set\titem\trank\na\t1\n"}}},
     {"items": {SCORING: {".items.tsv": ""}}},
     {"items": {SCORING: {".toml": "set\titem\n"}}},
+    {"items": {SCORING: {".items.tsv": "item\trank\n1\t1\n"}}},
+    {"scores": {SCORING: {"results": {"stsb.test": {"spearman": 10**400}}}}},
 ]
 OTHER_TYPES: dict[str, dict[str, Any]] = {
     "result.steps is 'many'": {"result": {"steps": "many"}},
@@ -384,6 +404,10 @@ OTHER_TYPES: dict[str, dict[str, Any]] = {
     f"scores.{SCORING}.results is 5": {"scores": {SCORING: {"results": 5}}},
     f"scores.{SCORING}.results.stsb.test is 60.5": {
         "scores": {SCORING: {"results": {"stsb.test": 60.5}}}
+    },
+    f"scores.{SCORING}.seconds is 'long'": {"scores": {SCORING: {"seconds": "long"}}},
+    f"scores.{SCORING}.results.a.tasks is 5": {
+        "scores": {SCORING: {"results": {"a": {"tasks": 5}}}}
     },
 }
 

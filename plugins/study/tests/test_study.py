@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
+import torch
 from cse_study.execution import child
 from cse_testkit import tiny_encoder
 
@@ -136,6 +138,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(asks: socket.socket) -> None:
+    torch.set_num_threads(1)
     sys.exit(child.main([str(os.getppid()), "serve", str(asks.detach())]))
 
 
@@ -160,6 +163,8 @@ def test_a_fork_computes_what_a_process_of_its_own_computes(
     forks = cse(*place.words(*words, out="forks"))
     assert forks.code == 0, forks.err
     request.getfixturevalue("in_process")
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)  # as the forks: sums of several threads round otherwise
     own = cse(*place.words(*words, out="own"))
     assert own.code == 0, own.err
     mine = json.loads(own.out)

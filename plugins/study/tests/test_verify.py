@@ -156,7 +156,12 @@ def test_a_study_extends_another(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(newer)
     points = find_study(str(tmp_path / "mine.toml"), plugins()).points
     assert [p.label for p in points[-3:]] == ["Mine, 1e-5", "Mine, 5e-5", "Mine, 2.5e-4"]
+    whole = 'extends = "cse/papers"\n[[places]]\nlabel = "Mine"\nrecipe = "mine"\n'
+    (tmp_path / "mine.toml").write_text(f'{whole}columns = {{ format = "bf16" }}\n')
+    (*_, last) = find_study(str(tmp_path / "mine.toml"), plugins()).points
+    assert (last.label, last.columns) == ("Mine, 1e-3", {"format": "bf16"})
     for text, said in {
+        whole: "places.1: lacks a value for the column 'format' of cse/papers; columns = { for",
         'extends = "cse/equal-footing-newr"': "extends: no study of this name is installed",
         f'extends = "{STUDY}"\nseeds = [2]': "is that of the other study (got 'seeds')",
         f'extends = "{STUDY}"': "adds no place; write a table [[places]]",

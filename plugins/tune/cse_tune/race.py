@@ -23,8 +23,8 @@ class Left:
 
     Attributes:
         number: The point.
-        why: ``worse`` than the best beyond chance, without ``room`` among those that go on, or
-            ``failed``.
+        why: ``worse`` than the best by a corrected test, without ``room`` among those that go
+            on, or ``failed``.
         difference: From the best, corrected for all comparisons of the race; None if it failed.
         line: What failed.
     """

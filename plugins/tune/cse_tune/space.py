@@ -59,7 +59,7 @@ def space_of(
     settings = table.get("settings", {})
     try:
         paths = [*_settings(table.unwrap())]
-    except AttributeError:  # a value that is not a table
+    except (AttributeError, TypeError):  # a value that is not a table
         what, hint = "is not made of tables", "write it as the [settings] and [[axes]] of a study"
         raise CseError(what, where="--space", value=str(source), hint=hint) from None
     for path, value in paths:

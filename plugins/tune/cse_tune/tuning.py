@@ -243,6 +243,10 @@ class Race:
                 what = f"{name} could not be judged: {row['line']}"
                 raise CseError(what, where="cse tune", hint="the same command tries it again")
         seeds = [seed for seed in seeds if (winner, seed) in ours]
+        if not seeds:
+            line = next(row["line"] for row in made["rows"] if row["line"])
+            what = f"{label} could not be trained with another seed: {line}"
+            raise CseError(what, where="cse tune", hint="the same command tries it again")
         start = next(gains for (number, _), gains in beside.items() if number == _BESIDE[START])
         others = {START: [start]}
         missing = ""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
+from cse_testkit import compose, installed_registry, run_steps, tiny_corpus, write_corpus
 
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_defaults.basics.infonce import Infonce
 from cse_defaults.texts import Corpus, read_data
-from cse_engine.run.checkpoint import Checkpoint, weights
+from cse_engine.run.checkpoint import Checkpoint, part_states, restore_weights, weights
 from cse_engine.run.prepare import prepare
 from cse_engine.run.run import read_run, resume, train
 from cse_engine.run.selection import Scorer
@@ -331,3 +331,19 @@ def test_parts_see_the_corpus_before_a_folder(
     file.write_text(rows, encoding="utf-8")
     assert go_on().steps == 3
     assert seen == [False, False, True]
+
+
+@pytest.mark.parametrize("recipe", ["tsdae", "denosent"])
+def test_what_a_loss_shares_with_the_encoder_is_in_a_checkpoint_once(recipe: str) -> None:
+    rig = run_steps(None, ["model.dropout=0"], recipe, steps=1)
+    assembly = rig.session._loop.assembly
+    own = {value.data_ptr() for value in assembly.online.encoder.state_dict().values()}
+    kept = {n: v for n, v in weights(assembly).items() if n.startswith("part.loss.")}
+    assert kept and not [name for name, value in kept.items() if value.data_ptr() in own]
+    assert kept.keys() == {n for n in part_states(assembly)[0] if n.startswith("part.loss.")}
+    before = {name: value.clone() for name, value in weights(assembly).items()}
+    rig.step(1, rows=4)
+    assert not torch.equal(before[min(kept)], kept[min(kept)])
+    restore_weights(assembly, Checkpoint(before))
+    now = weights(assembly)
+    assert all(torch.equal(value, now[name]) for name, value in before.items())

@@ -27,7 +27,7 @@ dev = "@dev"            # --dev FILE
 name = "method"
 """
 _WITHIN = """\
-within = {axis}         # compares each point with the first method at the same {name}
+within = {axes}         # compares each point with the first method at the same {names}
 """
 _PLACE = """
 [[axes.places]]
@@ -110,7 +110,8 @@ def _text(names: list[str], axes: list[tuple[str, str]], seeds: list[int]) -> st
     words = {path: json.dumps(path.rpartition(".")[2]) for path, _ in axes}
     what = " by ".join([" and ".join(names), *(json.loads(word) for word in words.values())])
     first = next(iter(words.values()), "")
-    within = _WITHIN.format(axis=first, name=json.loads(first)) if first else ""
+    axes_ = ", ".join(words.values())
+    within = _WITHIN.format(axes=f"[{axes_}]", names=axes_.replace('"', "")) if first else ""
     parts = [_HEAD.format(summary=json.dumps(what), seeds=seeds, within=within)]
     parts += [_PLACE.format(name=json.dumps(name)) for name in names]
     parts += [_AXIS.format(axis=words[path], path=json.dumps(path), values=values)

@@ -213,6 +213,8 @@ def study(
 
 def seeds_of(text: str) -> int | tuple[int, ...]:
     """Read how many seeds a text asks for, or which."""
+    from cse_study.definition.schema import MAX_SEED
+
     try:
         named = (int(part) for part in text.split(",") if part.strip())
         numbers = tuple(dict.fromkeys(named))
@@ -220,7 +222,7 @@ def seeds_of(text: str) -> int | tuple[int, ...]:
         numbers = ()
     if (
         not numbers
-        or min(numbers) < 0
+        or not 0 <= min(numbers) <= max(numbers) <= MAX_SEED
         or (len(numbers) == 1 and "," not in text and not numbers[0])
     ):
         hint = "write how many, --seeds 5, or which, --seeds 1,2,3 (one alone: --seeds 7,)"

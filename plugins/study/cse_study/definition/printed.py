@@ -84,7 +84,11 @@ def read_printed(file: Path) -> tuple[Printed, ...]:
     Raises:
         CseError: A table has no place, or a line of it has more or fewer cells than its first.
     """
-    lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    try:
+        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8: {error.reason} at byte {error.start:,}"
+        raise CseError(what, where=str(file), hint="save it as UTF-8") from None
     filled = groupby(lines, key=lambda line: bool(line[1].strip()))
     return tuple(_table(list(part), file) for is_table, part in filled if is_table)
 

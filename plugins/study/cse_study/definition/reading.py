@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from cse_study.definition.printed import FILE as PAPER
 from cse_study.definition.printed import Cell, Printed, listed, read_printed
 from cse_study.definition.schema import (
     DEFAULT,
+    UNTRAINED,
     After,
     Axis,
     Figure,
@@ -199,6 +201,14 @@ def _table_of(file: Path, label: str, plugins: Installed | None) -> dict[str, An
         raise CseError(what, where=f"{label}: extends", value=name, hint="copy its file instead")
     if not (isinstance(places, list) and places):
         raise CseError("adds no place", where=label, hint="write a table [[places]] for each")
+    for at, place in enumerate(places if axis.get("columns") else (), 1):
+        own = place.pop("columns", {}) if isinstance(place, dict) else {}
+        for column, cells in axis["columns"].items():
+            if not isinstance(own, dict) or column not in own:
+                what = f"lacks a value for the column {column!r} of {name}"
+                hint = f"columns = {{ {column} = {json.dumps(cells[-1])} }} is that of the last one"
+                raise CseError(what, where=f"{label}: places.{at}", hint=hint)
+            cells.append(own[column])
     axis["places"] = [*axis["places"], *places]
     kept = {key: value for key, value in base.items() if key not in ("paper", "claims", "figures")}
     return {**kept, "summary": table.get("summary", f"Places added to {name}"), "source": ""}
@@ -223,7 +233,7 @@ def _with_files(value: Any, file: Path, label: str) -> Any:
         if not beside.is_file():
             hint = f"it is looked for in {file.parent}"
             raise CseError("no such file", where=label, value=match[0], hint=hint)
-        return str(beside)
+        return str(beside.absolute())
 
     if isinstance(value, str):
         return re.sub(rf"{FILE}(\S+)", path, value)
@@ -253,6 +263,11 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             (f"claims.{at}.than", claim.than, labels, no_point),
             (f"claims.{at}.score", claim.score or shown[0], shown, "scores.shown lacks it"),
         ]
+    parts = dict.fromkeys(name for axis in study.axes for name in (axis.called, *axis.columns))
+    for at, figure in enumerate(study.figures):
+        of_figure = {"lines": [figure.lines] if figure.lines else [], "where": figure.where}
+        named += [(f"figures.{at + 1}.{key}", name, parts, "no axis or column has this name")
+                  for key, names in of_figure.items() for name in names]  # fmt: skip
     settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
     runs = (text.removeprefix(RUN) for text in texts_of(settings) if text.startswith(RUN))
     lacking = "no such run to start from"
@@ -262,6 +277,11 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
                  hint=did_you_mean(value, known) if known else f"add a table [runs.{value}]")
         for where, value, known, what in named if value not in known
     ]  # fmt: skip
+    for point in points:
+        paths = [path for path in point.settings if path == "pool" or path.startswith("model.")]
+        if point.settings.get("recipe") == UNTRAINED and paths:
+            what = f"{point.name} is scored as it is, so {paths[0]} would change nothing"
+            errors.append(CseError(what, where=label, hint="[scores.options] has pooling and more"))
     count = len({*labels})
     for model, score, *lists in study.paper.lists(""):
         for key, numbers in zip(("numbers", "deviations"), lists, strict=True):

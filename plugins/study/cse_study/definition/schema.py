@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -35,7 +36,10 @@ _ELSEWHERE = {
     "train.report": "reporters belong to a run of its own",
 }
 DEFAULT = "@default"
-"""Stands in a list of an axis where a place does not set the path: the recipe's value stays."""
+"""Stands in a list of an axis where a place does not set the path: that of ``[settings]`` or of the
+recipe stays."""
+UNTRAINED = "@none"
+"""A recipe: the model is scored as it is."""
 DEV = "dev"
 """Stands for the dev score that chose the checkpoint."""
 MISSING = "-"
@@ -95,6 +99,8 @@ def _listed(given: object) -> object:
 
 
 _Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+MAX_SEED = 2**63 - 1
+_Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Settings = Annotated[dict[str, Any], BeforeValidator(_settings)]
 Numbers = Annotated[list[Number], BeforeValidator(_numbers)]
 
@@ -181,11 +187,11 @@ class Tune(Table):
     Attributes:
         over: The axes, such as one of learning rates. Each of their places is a trial; the one
             with the highest dev score, averaged over the trials' seeds, is kept.
-        seeds: Of the trials; by default the first one of the study.
+        seeds: Of the trials; by default the first one of the study's file.
     """
 
     over: list[str] = Field(min_length=1)
-    seeds: Annotated[list[int], AfterValidator(_distinct)] = []
+    seeds: Annotated[list[_Seed], AfterValidator(_distinct)] = []
 
 
 class Scores(Table):
@@ -326,8 +332,8 @@ class Study(Table):
         note: What differs here from the paper.
         baseline: Label of the point that others are compared with, without the labels of tuned
             axes; by default the first one.
-        within: Axis, or column of axes: points are compared with the first one of their own place
-            on it, such as the base method that they add to.
+        within: Axes, or columns of axes: points are compared with the first one of their own place
+            on them, such as the base method that they add to.
         start: Label of the encoder before training: a claim holds only of a point above it too.
         without: Label of the point without the part that the others vary: where the baseline does
             not differ from it, differences between them decide nothing.
@@ -342,12 +348,10 @@ class Study(Table):
     summary: str = Field(min_length=1)
     source: str = ""
     kind: Literal["train", "command", "function"] = "train"
-    seeds: Annotated[
-        list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(_distinct)
-    ] = [1]
+    seeds: Annotated[list[_Seed], Field(min_length=1), AfterValidator(_distinct)] = [1]
     note: str = ""
     baseline: str = ""
-    within: str = ""
+    within: Annotated[list[str], BeforeValidator(_listed)] = []
     start: str = ""
     without: str = ""
     settings: Settings = {}
@@ -372,7 +376,7 @@ class Study(Table):
         """Return the seeds that every place of tuned axes is tried with; without any, all."""
         if self.tune is None:
             return tuple(seeds)
-        return tuple(self.tune.seeds) or tuple(seeds[:1])
+        return tuple(self.tune.seeds or self.seeds[:1])
 
     @model_validator(mode="after")
     def _fits_together(self) -> Study:
@@ -394,6 +398,15 @@ class Study(Table):
             known = ", ".join(names)
             raise ValueError(f"tune.over: {unknown[0]} is not an axis; axes are {known}")
         places = {*names, *(column for axis in self.axes for column in axis.columns)}
-        if self.within and self.within not in places:
-            raise ValueError(f"within: no axis or column is called {self.within}")
+        if unknown := [name for name in self.within if name not in places]:
+            raise ValueError(f"within: no axis or column is called {unknown[0]}")
+        set_by = [path for axis in self.axes for path in axis.values]
+        if twice := next((path for path in set_by if set_by.count(path) > 1), None):
+            raise ValueError(f"axes: two set {twice}, so one of them would change nothing")
+        lists = [(path, value) for axis in self.axes for path, value in axis.values.items()]
+        for path, value in [*self.settings.items(), *lists]:
+            try:
+                json.dumps(value)
+            except TypeError:
+                raise ValueError(f"{path}: a date is not a setting; write it in quotes") from None
         return self

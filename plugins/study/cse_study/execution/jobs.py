@@ -105,9 +105,13 @@ class Job:
         """How it is scored: on the tests, and when it has chosen by pairs, on these where asked."""
         if self.scoring is None:
             return []
-        chosen = str(read_table(self.place.run(self.key) / RESULT).get("chosen_by"))
+        result = read_table(self.place.run(self.key) / RESULT)
+        chosen = str(result.get("chosen_by"))
+        of_pairs = chosen.endswith(".spearman") or (
+            chosen == "mean" and not any("@" in name for name in result.get("scores", ()))
+        )
         files = [self.place.dev(name) for name in self.dev if self.scoring.dev]
-        if not (files and all(map(Path.is_file, files)) and chosen.endswith(".spearman")):
+        if not (files and all(map(Path.is_file, files)) and of_pairs):
             return [self.scoring]
         words = [word for file in files for word in ("--pairs", str(file))]
         return [self.scoring, Scoring(self.scoring.of_dev, (*words, WITHOUT_WORDS))]
@@ -193,6 +197,8 @@ def carry_out(
                     if lost:
                         line = f"run {lost[0]}, which it starts from, failed"
                         ended[key] = Done(key, "failed", line)
+                        with suppress(OSError):
+                            write_json(job.place.beside(key, "failed.json"), {"line": line})
                         hear(ended[key])
                     else:
                         running[pool.submit(make, job)] = key

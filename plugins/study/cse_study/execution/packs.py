@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,9 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 _LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
 _Key = Annotated[str, StringConstraints(pattern=f"^{_KEY.pattern}$")]
+_SCORED = re.compile(rf"{_KEY.pattern}(\.dev)?")
+"""The key of how a run is scored, or its dev pairs."""
+_Scored = Annotated[str, StringConstraints(pattern=f"^{_SCORED.pattern}$")]
 _XZ = b"\xfd7zXZ\x00"
 """What a file of xz begins with."""
 HINT = "cse study NAME --pack FILE writes such a file"
@@ -36,13 +40,13 @@ HINT = "cse study NAME --pack FILE writes such a file"
 
 def _numbers_of(text: str) -> str:
     """Return a table of items, of which every column but the names is of finite numbers."""
-    head, *rows = (line.split("\t") for line in text.splitlines())
-    for row in rows:
-        if len(row) != len(head) or not all(
-            name in ("set", "item") or not value or math.isfinite(float(value))
-            for name, value in zip(head, row, strict=True)
-        ):
-            raise ValueError("expected a table of numbers")
+    head, *rows = (line.split("\t") for line in text.removesuffix("\n").split("\n"))
+    numbers = [name not in ("set", "item") for name in head]
+    right = "set" in head and all(len(row) == len(head) for row in rows)
+    if not right or not all(
+        math.isfinite(float(value or 0)) for row in rows for value in compress(row, numbers)
+    ):
+        raise ValueError("expected a table of numbers")
     return text
 
 
@@ -68,7 +72,8 @@ _FACTS: dict[str, Any] = dict.fromkeys(("commit", "date", "machine", "system", "
 _RAN = {"device": str, "precision": str, "threads": (int, type(None)),
         "processes": (int, type(None)), "data": {"fingerprint": str}}  # fmt: skip
 _ABOUT = {**_FACTS, "run": _RAN, "versions": {...: str}, "evaluations": [[(int, float)]]}
-_SHAPE = {"result": RESULT_SHAPE, "facts": _ABOUT, "scores": {...: EVALUATION_SHAPE}}
+_SHAPE = {"result": RESULT_SHAPE, "facts": _ABOUT,
+          "scores": {...: EVALUATION_SHAPE | {"seconds": (int, float, type(None))}}}  # fmt: skip
 """What is read of the lines; anything else that they hold is kept as it is."""
 
 
@@ -182,8 +187,8 @@ class PackedRun(BaseModel, frozen=True):
     key: _Key
     result: dict[str, Any]
     facts: dict[str, Any]
-    scores: dict[_Key, dict[str, Any]]
-    items: dict[_Key, dict[Literal[".tsv", ".items.tsv"], _Items]] = {}
+    scores: dict[_Scored, dict[str, Any]]
+    items: dict[_Scored, dict[Literal[".tsv", ".items.tsv"], _Items]] = {}
     verified: Mark | None = None
 
     def seconds(self, scoring: str) -> float:
@@ -240,7 +245,7 @@ def write_pack(file: Path, head: Head | None, lines: Sequence[Mapping[str, Any]]
 def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
     result = read_table(folder.run(key) / RESULT)
     files = sorted(folder.scores(key, "any").parent.glob("*.json"))
-    scores = {file.stem: read_table(file) for file in files if _KEY.fullmatch(file.stem)}
+    scores = {file.stem: read_table(file) for file in files if _SCORED.fullmatch(file.stem)}
     if not (result or scores):
         return None
     said = {"result": result, "facts": facts_of(folder, key), "scores": scores}
@@ -270,10 +275,10 @@ def _items(folder: StudyFolder, key: str, scoring: str) -> dict[str, str]:
     tables = {}
     for ending in ITEMS:
         with suppress(OSError):
-            lines = folder.scores(key, f"{scoring}{ending}").read_text("utf-8").splitlines()
+            text = folder.scores(key, f"{scoring}{ending}").read_text("utf-8")
             columns = 3 if ending == ITEMS[0] else None  # set, gold, cosine
-            kept = ["\t".join(line.split("\t")[:columns]) for line in lines]
-            tables[ending] = "\n".join(kept) + "\n"
+            lines = text.split("\n")  # a sentence may have other ends of lines in it
+            tables[ending] = "\n".join("\t".join(line.split("\t")[:columns]) for line in lines)
     return tables
 
 
@@ -306,14 +311,14 @@ def take(folder: StudyFolder, packed: Pack, keys: Collection[str] | None = None)
             key, result = line.key, line.result
             if (keys is not None and key not in keys) or folder.trained(key) or folder.begun(key):
                 continue
-            files = {folder.scores(key, f"{name}.json"): scores
-                     for name, scores in line.scores.items()}  # fmt: skip
-            if not result and all(file.is_file() for file in files):  # a model nobody trained
+            files = {name: folder.scores(key, f"{name}.json") for name in line.scores}
+            # Of a model that nobody trained, what is scored already stays as it is.
+            new = [name for name, file_ in files.items() if result or not file_.is_file()]
+            if not (result or new):
                 continue
-            for file_, scores in files.items():
-                write_json(file_, scores)
-            for name, tables in line.items.items():
-                for ending, text in tables.items():
+            for name in new:
+                write_json(files[name], line.scores[name])
+                for ending, text in line.items.get(name, {}).items():
                     atomic_write(folder.scores(key, f"{name}{ending}"), text)
             write_json(folder.beside(key, "facts.json"), line.facts)
             if result:  # last: it says that the rest is there
@@ -347,10 +352,10 @@ def read_pack(file: Path, where: str) -> Pack:
         raise CseError(what, where=where, value=str(file), hint="pack fewer runs to a file")
     head: Head | None = None
     lines = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         what = "a run"
         try:
-            read = json.loads(line, parse_constant=_finite, parse_float=_finite)
+            read = json.loads(line, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
             if number == 1 and isinstance(read, dict) and read.keys() == {"study"}:
                 what = "the head of a pack"
                 head = Head.model_validate(read["study"])
@@ -362,6 +367,12 @@ def read_pack(file: Path, where: str) -> Pack:
         check_shape(read, _SHAPE, file, HINT, f"line {number}")
         lines.append((run, read))
     return Pack(file, head, tuple(run for run, _ in lines), tuple(raw for _, raw in lines))
+
+
+def _whole(text: str) -> int:
+    """Read an integer that floats reach too."""
+    _finite(text)
+    return int(text)
 
 
 def _finite(text: str) -> float:

@@ -11,7 +11,7 @@ from cse import LEVEL
 from cse_core.files import atomic_file, atomic_write, disk_errors
 from cse_study.pages.figures import Picture
 from cse_study.results.rows import write_rows
-from cse_study.results.table import Line, Results, caption, ends_text, number
+from cse_study.results.table import Line, Results, ends_text, number
 
 Spread = Literal["deviation", "interval"]
 _SPECIAL = {
@@ -43,10 +43,7 @@ def _table(results: Results, spread: Spread) -> str:
               for wanted, lines in tables.items()]  # fmt: skip
     rows = [[escaped(lines[0].label), *(_cell(line, spread) for line in lines)]
             for lines in zip(*tables.values(), strict=True)]  # fmt: skip
-    family = len(results.family)
-    said = "; ".join(
-        caption(lines, results.definition, wanted, family) for wanted, lines in tables.items()
-    )
+    said = "; ".join(map(results.caption, tables))
     parts = [results.definition.study.summary, *dict.fromkeys(filter(None, said.split("; ")))]
     parts.append(f"bold: p < {LEVEL}")
     parts.append("±: standard deviation over seeds" if spread == "deviation" else

@@ -27,13 +27,11 @@ from cse_cli.api import (
 )
 from cse_core.errors import CseError, did_you_mean
 from cse_study.definition.reading import RUN, check_count
-from cse_study.definition.schema import KINDS, flat
+from cse_study.definition.schema import KINDS, UNTRAINED, flat
 
 STARTER = "starter"
 """Stands for every role that nothing was named for."""
 NONE = "none"
-UNTRAINED = "@none"
-"""A recipe: the model is scored as it is."""
 LENGTH = 16
 """Letters of a key."""
 NO_MATTER = ("report", "device", "threads", "log_steps", "save_steps")
@@ -99,9 +97,15 @@ class Inputs:
         if role == "dev":
             return list(self.dev) or [STARTER]
         head, _, which = role.partition(":")
-        if head == "model":
-            return [self.models.get(which, self.models.get("", STARTER))]
-        return list(self.data.get(role, self.data.get("", (STARTER,))))
+        model = head == "model"
+        named: Mapping[str, Any] = self.models if model else self.data
+        name = which if model else role
+        if named and not named.keys() & {name, ""}:
+            what, flag = ("no model is", "--model") if model else ("no texts are", "--data")
+            hint = f"{flag} {f'{name}=' if name else ''}{'NAME' if model else 'FILE'} names them"
+            raise CseError(f"{what} named for {text}", where=flag, hint=hint)
+        found = named.get(name, named.get("", STARTER))
+        return [found] if isinstance(found, str) else list(found)
 
     def has(self, text: str, plain: Collection[str]) -> bool:
         """Tell whether something was named for a role, the starter where nothing was named at all.
@@ -279,6 +283,9 @@ class Composer:
             # Facts of the encoder are those of the model at the beginning of the chain.
             first = before[0].composition
             assert first is not None
+            last = before[-1].composition
+            if inside.startswith("rounds/") and last is not None and not last.round_miners:
+                raise CseError("has no rounds", where="runs", value=name, hint=f"write {RUN}{name}")
             settings = {**settings, "model": first.model.name}
         start = f"{before[-1].key}{slash}{inside}" if before else None
         return [*before, self._planned(settings, seed, start)]
@@ -422,10 +429,14 @@ def _by_content(value: Any) -> Any:
         return [_by_content(item) for item in value]
     if isinstance(value, str) and value.startswith((".", "/", "~")):
         path = os.path.expanduser(value)
-        if os.path.isfile(path):
-            return _file(path, *_state(path))
         if os.path.isdir(path):
             return _folder(path)
+        options = ""
+        if not os.path.isfile(path):
+            path, mark, options = path.partition("?")  # a table, with how it is read
+            options = mark + options
+        if os.path.isfile(path):
+            return _file(path, *_state(path)) + options
     return value
 
 
@@ -437,8 +448,11 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def _folder(path: str) -> str:
-    """Return a digest of the files that a model consists of."""
-    files = model_files(Path(path))
+    """Return a digest of the files that a model consists of, or of all files of another folder."""
+    folder = Path(path)
+    files = model_files(folder)
+    if not {"config.json", "modules.json"} & {*os.listdir(folder)}:
+        files = sorted(filter(Path.is_file, folder.rglob("*")))
     parts = [f"{entry.relative_to(path)} {_file(str(entry), *_state(entry))}" for entry in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

@@ -53,7 +53,7 @@ class _Words:
             files = self.plugins.locate(name, self.folder).there
             hint = "--data-dir names another"
             if files:
-                content = {file: str(path.resolve()) for file, path in files.items()}
+                content = {file: _content(str(path.resolve())) for file, path in files.items()}
                 self.add("suite", name, of=name, content=content)
             elif asked:
                 what = f"no file of it is in {self.folder}"

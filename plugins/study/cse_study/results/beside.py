@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cse_study.results.table import Line, Results, Table, interval_text, number
+from cse_study.results.table import Line, Results, Table, number
 
 
 def beside_paper(results: Results) -> list[Table]:
@@ -18,7 +18,8 @@ def beside_paper(results: Results) -> list[Table]:
     for line in (line for part in results.tables.values() for line in part):
         label = line.point.label_without(study.tuned)
         runs[label] = max(runs.get(label, 0), line.seeds)
-    rows = [_beside(results, line) for part in results.tables.values() for line in part
+    rows = [_beside(results, wanted, line) for wanted, part in results.tables.items()
+            for line in part
             if line.paper is not None and line.seeds and not line.stands_for]  # fmt: skip
     tables = []
     if rows and study.kind == "train":
@@ -43,21 +44,24 @@ def beside_paper(results: Results) -> list[Table]:
     return tables
 
 
-def _beside(results: Results, line: Line) -> list[str]:
+def _beside(results: Results, wanted: str, line: Line) -> list[str]:
     """Return a point's score beside the number that the paper prints.
 
-    Beside a mean of some sets that is the mean of the paper's numbers of these.
+    Beside a mean of some sets of a suite, or one of them, that is the mean of the paper's numbers
+    of these; where the paper does not print them, the table has no difference.
     """
-    runs = results.scored_points(line.score).get(line.point.number, {})
-    paper, spread = line.paper or 0.0, line.paper_deviation
-    if "mean-of-" in line.score:
+    paper, spread, same = line.paper or 0.0, line.paper_deviation, True
+    if wanted.endswith(".mean") and line.score.rpartition(".")[0] not in ("mean", wanted):
+        runs = results.scored_points(line.score).get(line.point.number, {})
         label = line.point.label_without(results.definition.study.tuned)
         sets = next(iter(runs.values()))[1].sets
         cells = [results.definition.cell(results.variant, label, name.lower()) for name in sets]
         values = [cell.value for cell in cells if cell and cell.value is not None]
-        if len(values) == len(sets):
+        if same := bool(sets) and len(values) == len(sets):
             paper, spread = float(np.mean(values)), None
-    delta = results.around(runs.values(), paper)
-    gap = f"{(line.mean or 0.0) - paper:+.2f}"
+    gap = f"{(line.mean or 0.0) - paper:+.2f}" if same else "other sets"
+    if same and line.interval:
+        low, high = (end - paper for end in line.interval)
+        gap += f" [{low:+.2f}, {high:+.2f}]"
     numbers = [number(paper, spread), number(line.mean, line.deviation)]
-    return [line.label, line.score, *numbers, str(line.seeds), interval_text(delta) or gap]
+    return [line.label, line.score, *numbers, str(line.seeds), gap]

@@ -13,14 +13,20 @@ from cse_core.files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures import read_cosines, read_items
-from cse_study.results.rows import DEV_SETS, Row, Shown
+from cse_study.planning.composing import digest
+from cse_study.results.rows import DEV_SETS, MEAN, Row, Shown
 
-DRAWS = 10_000
-"""How often items are drawn."""
+DRAWS, _MOST = 10_000, 250
+"""How often items are drawn, and for how many comparisons that is enough."""
+
+
+def draws_for(family: int) -> int:
+    """Return how often items are drawn, so that some p of so many comparisons can be shown."""
+    return DRAWS if family <= _MOST else 100 * family
 
 
 def draws_of_run(
-    folder: StudyFolder, scoring: Scoring | None, row: Row, shown: Shown
+    folder: StudyFolder, scoring: Scoring | None, row: Row, shown: Shown, draws: int
 ) -> tuple[NDArray[np.float64], int] | None:
     """Return a run's score in every draw of its test items ``[draws]``, and of how many it is.
 
@@ -30,11 +36,15 @@ def draws_of_run(
         return None
     key = scoring.of_dev if shown.sets == DEV_SETS else scoring.key
     file = folder.scores(row.key, f"{key}.tsv")
-    pairs = shown.number == "spearman"
-    if pairs:
+    if shown.number in ("spearman", MEAN):
         cosines = read_cosines(file)
-        names = tuple(cosines) if shown.sets == DEV_SETS else shown.sets
-        if not (cosines and cosines.keys() >= {*names}):
+        names = shown.sets
+        if names == DEV_SETS and shown.name == MEAN:
+            names = tuple(cosines)
+        elif names == DEV_SETS:  # the one of several that chose; a data set goes by its name
+            name = shown.name.removesuffix(".spearman")
+            names = tuple(cosines.keys() & {name, name.removesuffix(".dev")})
+        if not names or not (cosines and cosines.keys() >= {*names}):
             return None
         sets: list[Any] = [cosines[name] for name in names]
     else:
@@ -44,9 +54,10 @@ def draws_of_run(
         sets = [(hits,) for hits in known if hits is not None and len(hits) > 1]
         if len(sets) < len(known):
             return None
-    kept = folder.scores(row.key, f"{key}.{'+'.join(shown.sets)}.{shown.number}.npy")
+    of = digest([*shown.sets, shown.name, draws])
+    kept = folder.scores(row.key, f"{key}.{of}.npy")
     if not kept.is_file():
-        drawn = draws_of(sets, DRAWS)
+        drawn = draws_of(sets, draws)
         with atomic_file(kept) as beside, beside.open("wb") as opened:
             np.save(opened, drawn)
     return np.load(kept), sum(len(columns[0]) for columns in sets)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cse import LEVEL, Comparison, Difference, compared, corrected
 from cse_study.definition.reading import Definition, Point
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import draws_of_run
+from cse_study.results.bootstrap import draws_for, draws_of_run
 from cse_study.results.rows import ANY_TEST, Row, Shown, first_score
 
 Scored = Mapping[int, tuple[Row, Shown]]
@@ -78,6 +79,11 @@ class Comparisons:
         added = [point for point in self.points if self.is_added(point.number)]
         pairs = self._with_baselines(added, [*self.definition.points, *added])
         return frozenset(pair for pair in pairs if len(pair[1]) > 1)
+
+    @property
+    def draws(self) -> int:
+        """How often test items are drawn."""
+        return draws_for(len(self.family | self.outside))
 
     def is_added(self, number: int) -> bool:
         """Tell whether a point is one that the study's file lacks, by its number."""
@@ -158,7 +164,9 @@ class Comparisons:
         differences, drawn, items = [], [], 0
         for seed in sorted(own.keys() & other.keys()):
             both = (own[seed], other[seed])
-            here, base = (draws_of_run(self.folder, self.scoring, *pair) for pair in both)
+            here, base = (
+                draws_of_run(self.folder, self.scoring, *pair, self.draws) for pair in both
+            )
             (row, shown), (row_, beside) = both
             if row.key == row_.key:
                 return None
@@ -184,12 +192,20 @@ class Comparisons:
 
 
 def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
-    """Find the baseline of a point: the named one, or the first of the same place."""
+    """Find the baseline of a point: the named one, or the first of the same place.
+
+    It is that of the study's file, whichever of its points are among ``points``.
+    """
     study = definition.study
-    place = point.value(study.within)
-    near = [other for other in points if other.value(study.within) == place]
-    named = (other for other in near if other.label_without(study.tuned) == study.baseline)
-    return next(named, near[0])
+
+    def place(of: Point) -> list[Any]:
+        return [of.value(name) for name in study.within]
+
+    near = [other for other in (*definition.points, *points) if place(other) == place(point)]
+    labels = [other.label_without(study.tuned) for other in near]
+    label = study.baseline if study.baseline in labels else labels[0]
+    same = [other for other in near if other.label_without(study.tuned) == label]
+    return next((other for other in same if other in points), same[0])
 
 
 def other_format(own: Scored, other: Scored) -> bool:

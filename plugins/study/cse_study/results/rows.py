@@ -35,6 +35,8 @@ WORDS = {"tfidf": "TF-IDF", "bm25": "BM25"}
 """What ``cse eval`` calls the scores of words alone, and what tables call them."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
+MEAN = "mean"
+"""The dev score that is the mean over several dev sets."""
 DEV_SETS = ("@dev",)
 """Stand for the sets of that score."""
 
@@ -287,14 +289,17 @@ def find_shown(
         wanted = str(chosen_by)
     suite, _, rest = wanted.partition(".")
     if suite == DEV and rest:
-        wanted = f"*.{wanted}"
+        own = f"{str(chosen_by).rpartition('.')[0]}.{rest}"
+        wanted = own if own in scores else f"*.{wanted}"
     ends = ("", ".test")  # a collection is called by its folder and its judgements
     patterns = [wanted, *(f"{wanted}{end}.{number}" for end in ends for number in MAIN)]
     if rest == "mean" and suite in _SUITES:
         # Means of graded pairs have no suite in their names; one set alone has no mean.
-        heads = ("mean", "mean-of-*", "*.test")
-        if _SUITES[suite] != "spearman":
-            heads = (wanted, f"{wanted}-of-*", "*")
+        graded = _SUITES[suite] == "spearman"
+        mean = "mean" if graded else wanted
+        heads = [mean, f"{mean}-of-*"]
+        if not any(fnmatch.filter(results, head) for head in heads):
+            heads = ["sts*.test", "sickr.test", "cstsb.test"] if graded else ["*"]
         patterns = [f"{head}.{_SUITES[suite]}" for head in heads]
     for pattern in patterns:
         names = [pattern] if pattern in scores else fnmatch.filter(scores, pattern)

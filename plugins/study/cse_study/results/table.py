@@ -13,16 +13,17 @@ import numpy as np
 
 from cse import LEVEL, Difference, compared, corrected
 from cse_cli.api import markdown_table, plain
-from cse_study.definition.reading import Definition, Point, labels_of
+from cse_study.definition.reading import Point, labels_of
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import ITEMS
-from cse_study.results.bootstrap import DRAWS, draws_of_run
+from cse_study.results.bootstrap import draws_of_run
 from cse_study.results.comparisons import Comparisons, Pair, Scored, baseline_of, other_format
 from cse_study.results.rows import ANY_TEST, Row, Shown, scores_of_words
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
 SAME_OF_ALL = "the same with every seed, nothing to draw from"
+NO_SEED = "no seed in common with the baseline"
 OTHER_FORMAT = "trained in another number format than the baseline"
 WITH_ONE_SEED = "{} with this seed"
 """Other items would hardly turn it; another seed, of which nothing is known, may."""
@@ -33,6 +34,10 @@ HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
 NOT_ABOVE_START = "better, but not shown above {}"
 NO_EFFECT = "cannot be decided: the part that varies has no shown effect"
 
+_ITEMS = {".test.recall@": "queries", ".dev.recall@": "queries", ".ndcg@": "queries",
+          ".mrr@": "queries", ".map": "queries", ".recall@": "documents", ".dev.": "dev pairs",
+          ".accuracy": "labelled texts"}  # fmt: skip
+"""What is drawn, by a part of a score's name; else test pairs."""
 _MOST_COLUMNS = 9
 """Of a table of facts; one with more is turned."""
 
@@ -154,7 +159,7 @@ class Results(Comparisons):
             shared = {seed: run for seed, run in runs.items() if seed in others} or runs
             once = {row.key: (row, shown) for row, shown in shared.values()}.values()
             values = [shown.value for _, shown in once]
-            around = self.around(once, 0.0) if study.kind == "train" else None
+            around = self.around(once) if study.kind == "train" else None
             line = Line(
                 point=point,
                 label=point.label_without(study.tuned)
@@ -175,6 +180,9 @@ class Results(Comparisons):
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
             elif values and others and study.kind == "train":
                 line = self._compared(line, (name, point.number, base.number), runs, others)
+            elif values and base not in self.points:
+                without = base.label_without(study.tuned)
+                line = replace(line, words=f"its baseline, {without}, was not chosen")
             lines.append(line)
         return lines
 
@@ -184,15 +192,15 @@ class Results(Comparisons):
             return replace(line, words="the same runs as the baseline")
         if delta := self.differences.get(pair):
             return replace(line, difference=delta, words=self._words(pair[0], delta))
-        words = ONE_SEED if len(runs.keys() & base.keys()) < 2 else SAME_OF_ALL
+        words = (NO_SEED, ONE_SEED, SAME_OF_ALL)[min(len(runs.keys() & base.keys()), 2)]
         return replace(line, words=OTHER_FORMAT if other_format(runs, base) else words)
 
-    def around(self, runs: Iterable[tuple[Row, Shown]], number: float) -> Difference | None:
-        """Return the difference of some runs' mean to a number, which has no error."""
+    def around(self, runs: Iterable[tuple[Row, Shown]]) -> Difference | None:
+        """Return some runs' mean as a difference to nothing, which has no error."""
         runs = list(runs)
-        drawn = [draws_of_run(self.folder, self.scoring, *run) for run in runs]
-        draws = [each[0] - number for each in drawn if each is not None]
-        raw = compared([shown.value - number for _, shown in runs], draws, 0)
+        drawn = [draws_of_run(self.folder, self.scoring, *run, self.draws) for run in runs]
+        draws = [each[0] for each in drawn if each is not None]
+        raw = compared([shown.value for _, shown in runs], draws, 0)
         return corrected([raw], 1)[0] if raw else None
 
     def _words(self, name: str, delta: Difference) -> str:
@@ -258,7 +266,7 @@ class Results(Comparisons):
         blocks = dict.fromkeys(table.block for table in self.definition.printed)
         of_blocks = {block: self._in_paper(claim, block) for block in blocks}
         return [f"{block} {delta:+.2f}".strip() for block, delta in of_blocks.items()
-                if delta is not None and (delta > 0) == claim.lower]  # fmt: skip
+                if delta is not None and (-delta if claim.lower else delta) <= 0]  # fmt: skip
 
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
@@ -290,8 +298,7 @@ class Results(Comparisons):
         for method, values in self.words.items():
             if wanted in values:
                 rows.append([method, "", number(values[wanted]), *[""] * (len(heads) - 3), "words"])
-        caption_ = caption(lines, self.definition, wanted, len(self.family))
-        return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
+        return Table([*heads, "in words"], rows, self.caption(wanted), ", ".join(scores) or wanted)
 
     @cached_property
     def words(self) -> dict[str, dict[str, float]]:
@@ -303,6 +310,41 @@ class Results(Comparisons):
                 for method, value in scores_of_words(shown, row.results).items() if shown else ():
                     found.setdefault(method, {}).setdefault(name, value)
         return found
+
+    def caption(self, wanted: str) -> str:
+        """Describe the columns of a shown score."""
+        definition, lines = self.definition, self.tables[wanted]
+        paper = definition.study.paper
+        said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
+        said = said if paper.metric and any(line.paper is not None for line in lines) else []
+        absent = next((line.stands_for for line in lines if line.stands_for and line.seeds), "")
+        said += [f"{absent} was not measured, this stands in for it"] if absent else []
+        deltas = [line.difference for line in lines if line.difference is not None]
+        if deltas:
+            score = next(line.score for line in lines if line.difference is not None)
+            items = next((what for part, what in _ITEMS.items() if part in score), "test pairs")
+            how = f"Student's t over seeds; {self.draws:,} paired draws of {items}"
+            if not any(delta.items for delta in deltas):
+                how = "a paired t-test over seeds alone, so other test texts would change it"
+            said.append(f"difference: to the baseline, by {how}")
+            count = len(definition.points)
+            if any(line.difference and line.point.number <= count for line in lines):
+                said.append(
+                    f"p and the 95% intervals are corrected by Holm for the {len(self.family)} "
+                    "comparisons of the study's file"
+                )
+            sizes = [delta.detectable for delta in deltas]
+            said.append(
+                f"{score}: the smallest difference that matters is "
+                f"{definition.study.scores.smallest_of(wanted):g}, the smallest that four of five "
+                f"repetitions would show {min(sizes):.2f} to {max(sizes):.2f}"
+            )
+        many = {line.difference.seeds for line in lines if line.difference is not None}
+        # An untrained baseline is one run, the same with every seed.
+        many |= {line.seeds for line in lines if line.words == "baseline" and line.seeds > 1}
+        if len(many) > 1:
+            said.append("means: over the seeds that a point shares with its baseline")
+        return "; ".join(said)
 
     def _unscored(self, point: Point) -> str:
         """Return why a point has no score."""
@@ -336,8 +378,7 @@ class Results(Comparisons):
         rows = list(map(list, zip(*columns, strict=True)))
         if facts and len(columns) > _MOST_COLUMNS:  # a column for each point instead
             heads, *rows = map(list, zip(heads, *rows, strict=True))
-        tables = [caption(lines, self.definition, wanted, len(self.family))
-                  for wanted, lines in self.tables.items()]  # fmt: skip
+        tables = map(self.caption, self.tables)
         words = "; ".join(
             dict.fromkeys(part for text in tables if text for part in text.split("; "))
         )
@@ -397,8 +438,11 @@ class Results(Comparisons):
             lines.append("Words alone were not scored on these sets: no untrained model was.")
         trained = [p for p in self.points if any(not row.untrained for row in self.of_point(p))]
         for axis in study.axes:
-            ends = {labels[at] for labels in [labels_of(axis)] for at in (0, -1)}
-            at_end = [p.label for p in trained if p.labels[axis.called] in ends]
+            values, *more = axis.values.values()
+            if more or not all(isinstance(value, int | float) for value in values):
+                continue  # such places have no order
+            order = [label for _, label in sorted(zip(values, labels_of(axis), strict=True))]
+            at_end = [p.label for p in trained if p.labels[axis.called] in (order[0], order[-1])]
             if axis.called in study.tuned and axis.size > 1 and at_end:
                 lines.append(
                     f"The best {axis.called} lies at an end of those that were tried, so a better "
@@ -435,46 +479,6 @@ def _limited(words: str, delta: Difference) -> str:
     """Return words with what they are limited to."""
     words = words if delta.items else ON_THESE_TEXTS.format(words)
     return words if delta.seeds > 1 else WITH_ONE_SEED.format(words)
-
-
-def caption(lines: Sequence[Line], definition: Definition, wanted: str, family: int) -> str:
-    """Describe the columns of a shown score; ``family`` is the number of comparisons."""
-    paper = definition.study.paper
-    said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
-    said = said if paper.metric and any(line.paper is not None for line in lines) else []
-    absent = next((line.stands_for for line in lines if line.stands_for and line.seeds), "")
-    said += [f"{absent} was not measured, this stands in for it"] if absent else []
-    deltas = [line.difference for line in lines if line.difference is not None]
-    if deltas:
-        score = next(line.score for line in lines if line.difference is not None)
-        items = "labelled texts" if ".accuracy" in score else "test pairs"
-        items = "dev pairs" if ".dev." in score else items
-        items = "documents" if ".recall@" in score else items
-        items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
-        how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
-        if not any(delta.items for delta in deltas):
-            how = "a paired t-test over seeds alone, so other test texts would change it"
-        said.append(f"difference: to the baseline, by {how}")
-        count = len(definition.points)
-        if any(line.difference and line.point.number <= count for line in lines):
-            said.append(
-                f"p and the 95% intervals are corrected by Holm for the {family} comparisons of "
-                "the study's file"
-            )
-        sizes, smallest = (
-            [d.detectable for d in deltas],
-            definition.study.scores.smallest_of(wanted),
-        )
-        said.append(
-            f"{score}: the smallest difference that matters is {smallest:g}, the smallest that "
-            f"four of five repetitions would show {min(sizes):.2f} to {max(sizes):.2f}"
-        )
-    many = {line.difference.seeds for line in lines if line.difference is not None}
-    # An untrained baseline is one run, the same with every seed.
-    many |= {line.seeds for line in lines if line.words == "baseline" and line.seeds > 1}
-    if len(many) > 1:
-        said.append("means: over the seeds that a point shares with its baseline")
-    return "; ".join(said)
 
 
 def _cell(line: Line) -> str:
