@@ -30,6 +30,8 @@ PASSAGES = 2
 and each has to be encoded."""
 _SPREAD = 20.0
 """Standard deviation of the change of nDCG@10 of a title, about, in points."""
+_EQUAL = 1e-9
+"""Similarities that differ by no more are equal: sums of floats differ by their order."""
 LEAST_WORDS = 4
 """Words of what can ask; in scripts without spaces, a third of its characters."""
 _LENGTH, _WORDS, _RECURRING = 200, 5000, 0.97
@@ -45,8 +47,10 @@ class Pair(NamedTuple):
 
 def without_title(title: str, text: str) -> str:
     """Return a text without the title at its start; the whole text where nothing else is there."""
-    if title and text.casefold().startswith(title.casefold()):
-        return text[len(title) :].lstrip(" \t\n.:-–—|") or text
+    rest = text[len(title) :]
+    ends = not rest[:1].isalnum() or lacks_word_spaces([title])  # not inside a word
+    if title and ends and text[: len(title)].casefold() == title.casefold():
+        return rest.lstrip(" \t\n.:-–—|") or text
     return text
 
 
@@ -59,7 +63,8 @@ def asking(titles: Sequence[str], documents: Sequence[str]) -> list[str]:
     """
     pairs = zip(titles, documents, strict=True)
     return [
-        "" if title != name and title == PurePath(name).stem else title for title, name in pairs
+        "" if PurePath(name).suffix and title == PurePath(name).stem else title
+        for title, name in pairs
     ]
 
 
@@ -189,7 +194,7 @@ class Questions(NamedTuple):
         """
         paired = np.array([[document] for document, _ in self.asked]) == np.array(self.owners)
         best = np.where(paired, scores, -np.inf).max(axis=1, keepdims=True)
-        return np.asarray((~paired & (scores >= best)).sum(axis=1), np.int64)
+        return np.asarray((~paired & (scores >= best - _EQUAL)).sum(axis=1), np.int64)
 
     def agreement(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return how many of BM25's first 10 texts are among the first 10 by scores ``[Q]``."""
@@ -238,10 +243,11 @@ def parts_of(corpus: Corpus) -> list[Part]:
 
 def some_of_each(parts: Sequence[Part], most: int = PASSAGES) -> list[Part]:
     """Return at most so many parts of each document, drawn by their texts, in order."""
-    rows: dict[int, list[int]] = {}
+    rows: dict[int, dict[str, int]] = {}
     for row in sorted(range(len(parts)), key=lambda row: draw(parts[row].body)):
-        rows.setdefault(parts[row].document, []).append(row)
-    return [parts[row] for row in sorted(row for some in rows.values() for row in some[:most])]
+        rows.setdefault(parts[row].document, {}).setdefault(parts[row].body, row)
+    drawn = (row for some in rows.values() for row in [*some.values()][:most])
+    return [parts[row] for row in sorted(drawn)]
 
 
 def by_title_or_sentence(parts: Sequence[Part]) -> Questions:

@@ -6,24 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.encoders import encoder, other_encoder
+
+__all__ = ["encoder", "other_encoder"]
+
 # What imports torch is imported inside: who only hands tests out does without.
-
-
-@pytest.fixture(scope="session")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    import torch
-
-    from tests.fixtures.tiny import make_encoder
-
-    torch.set_num_threads(1)
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="session")
-def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    from tests.fixtures.tiny import make_encoder
-
-    return make_encoder(tmp_path_factory.mktemp("other"), hidden=16, seed=2, words=40)
 
 
 @pytest.fixture

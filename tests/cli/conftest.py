@@ -1,3 +1,4 @@
-from tests.conftest import encoder, folder
+from tests.conftest import folder
+from tests.fixtures.encoders import encoder
 
 __all__ = ["encoder", "folder"]

@@ -39,9 +39,13 @@ def test_sentences_and_titles_by_hand() -> None:
     assert without_title("One TWO", "one two: three") == "three"
     assert without_title("one two", "one two") == "one two" and without_title("", "a b") == "a b"
     assert without_title("two", "one two") == "one two"
+    for title, text in (("Car", "Cars are vehicles"), ("Straße", "STRASSE ist lang")):
+        assert without_title(title, text) == text
+    assert without_title("北京", "北京是首都") == "是首都"
     assert by_title("Cats", "Cats. They sleep.") == ("Cats", "They sleep.")
-    files = ("sub/cats.txt", "sub/cats.txt", "Cats", "17")
-    assert asking(("cats", "Cats", "Cats", ""), files) == ["", "Cats", "Cats", ""]
+    files = ("sub/cats.txt", "sub/cats.txt", "Cats", "17", "https://a.org/wiki/Cats")
+    titles = ("cats", "Cats", "Cats", "", "Cats")
+    assert asking(titles, files) == ["", *titles[1:]]
     assert by_title("", TEXT) is None and by_title("Cats", "Cats") is None
 
 
@@ -145,3 +149,4 @@ def test_parts_that_stand_for_a_document_are_drawn_by_their_texts() -> None:
     assert len({parts.index(part) % 5 for part in kept}) > 2, "not the first ones"
     turned = some_of_each(parts[::-1], 2)
     assert turned == kept[::-1] and some_of_each(parts, 5) == parts
+    assert some_of_each([parts[0]] * 3, 2) == parts[:1], "copies are one"

@@ -56,7 +56,8 @@ def measure(
     with Session(replace(composition, train=train), plugins=plugins, reporter=reporter) as session:
         gc.collect()  # what loading left behind is collected in no timed step
         work = {name: Steps(session.with_precision(name)) for name in precisions}
-        return _measure(session, work, steps, rounds, reporter)
+        report = _measure(session, work, steps, rounds, reporter)
+    return replace(report, asked=composition.train.precision)
 
 
 class Steps:

@@ -66,6 +66,7 @@ class BenchReport:
         tokens_per_step: Real tokens, the mean.
         gain: How many times faster bf16 was than fp32; None where one of them was not measured.
         auto: What ``train.precision = auto`` takes here, by the hardware.
+        asked: ``train.precision`` of the recipe, or what a part of it needs.
         memory_advice: What to type where the system takes much of the time for memory; else None.
     """
 
@@ -83,6 +84,7 @@ class BenchReport:
     precisions: tuple[MeasuredPrecision, ...]
     gain: Spread | None
     auto: str
+    asked: str = "auto"
     memory_advice: str | None = None
 
     def show(self) -> None:
@@ -130,6 +132,8 @@ class BenchReport:
             return None
         faster = "bf16" if self.gain.median >= GAIN else "fp32"
         measured = f"bf16 was {self.gain.format('.2f')} times as fast as fp32 here"
+        if self.asked not in ("auto", faster):
+            return f"{measured}; the recipe or one of its parts asks for {self.asked}"
         if faster == self.auto:
             return f"{measured}: train.precision = auto takes {faster}"
         return f"{measured}: add --train.precision {faster}, auto takes {self.auto}"

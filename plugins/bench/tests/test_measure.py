@@ -78,9 +78,11 @@ def test_two_precisions_in_turn(
         (1.1, "bf16", "1.10 times as fast as fp32 here: train.precision = auto takes "),
         (0.3, "fp32", "0.30 times as fast as fp32 here: train.precision = auto takes "),
     ):
-        advice = replace(report, gain=Spread.of([gain]), auto=auto).advice()
+        advice = replace(report, gain=Spread.of([gain]), auto=auto, asked="auto").advice()
         assert advice == f"bf16 was {printed}{auto}"
     assert replace(report, gain=None).advice() is None
+    held = replace(report, gain=Spread.of([2.0]), asked="fp32").advice()
+    assert held is not None and held.endswith("; the recipe or one of its parts asks for fp32")
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
 
 

@@ -34,7 +34,7 @@ from cse_evaluation.collection_files import (
 Judgements = Mapping[str, Mapping[str, int]]
 """By the id of a query, how relevant documents are by id; 0 is not relevant."""
 
-SPLITS = ("test", "dev", "train")
+SPLITS = ("test", "dev", "validation", "val", "train")
 """Which judgements of a collection are scored, the preferred ones first."""
 MAX_RELEVANCE = 1000
 """The highest grade: trec_eval's memory and time grow with it."""
@@ -199,15 +199,17 @@ def _unpadded(
     for key in filter(str.isdecimal, known):
         numbers.setdefault(key.lstrip("0"), []).append(key)
     ids: dict[str, str] = {}
+    given: set[str] = set()
     for key in (key for key in judged if key.isdecimal() and key not in known):
         matches = numbers.get(key.lstrip("0"), [])
-        taken = {*matches} & {*ids.values()} or any(match in judged for match in matches)
+        taken = not given.isdisjoint(matches) or any(match in judged for match in matches)
         if taken or len(matches) > 1:
             what = "ids that differ by leading zeros only"
             value = ", ".join((key, *matches))
             raise CseError(what, where=where, value=value, hint="write an id in one way")
         if matches:
             ids[key] = matches[0]
+            given.add(matches[0])
     return ids
 
 
@@ -218,10 +220,12 @@ def _texts(
     check_parts(paths)
     texts: dict[str, str] = {}
     again = 0
-    for place, row in chain.from_iterable(_rows(path, columns) for path in paths):
+    heads = (*columns, "title") if kind == "document" else columns
+    for place, row in chain.from_iterable(_rows(path, heads) for path in paths):
         key = _id(next((row[name] for name in _IDS if name in row), None), place)
         text = next((row[name] for name in columns if name in row), None)
         title = row.get("title") if kind == "document" else None
+        title, text = (None if part != part else part for part in (title, text))  # NaN
         parts = [str(p) if isinstance(p, int | float) else p for p in (title, text)]
         if any(part is not None and not isinstance(part, str) for part in parts):
             raise CseError("title and text must be texts", where=place, value=text or title)
@@ -255,6 +259,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, A
             raise CseError("not a table", where=str(path), hint="name it *.tsv")
         for place, row in read_table(path)[1]:
             yield place, {name.strip().lower(): value for name, value in row.items()}
+    elif heads[0] in _IDS:
+        hint = f"call one of them {', '.join(dict.fromkeys(columns))}"
+        raise CseError("no column of texts", where=f"{path}, line 1", value=first, hint=hint)
     else:
         for number, line in enumerate(read_lines(path), 1):
             cells = line.split("\t")

@@ -95,7 +95,7 @@ class Task:
         """What of the test part is trained on too, in one line; empty where nothing is."""
         if self.test is None:
             return ""
-        trained = {row for part in self.parts[:-1] for row in part.rows}
+        trained = {*self.train.rows}
         both = sum(row in trained for row in self.test.rows)
         share = f"{both:,} of {len(self.test):,}"
         return f"{self.name}: {share} test texts also train the classifier" if both else ""

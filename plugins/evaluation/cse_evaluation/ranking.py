@@ -7,7 +7,7 @@ and log2(rank + 1) as discount, recall, average precision and the reciprocal ran
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -74,6 +74,12 @@ class Ranker:
                 ])  # fmt: skip
         return np.array(rows)
 
+    def own_columns(self, queries: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the row of each query that is a document itself, and the column of its text."""
+        for row, query in enumerate(queries):
+            if query in self._itself:
+                yield row, int(self._row[self._itself[query]])
+
     def _ranked(self, query: str, scores: NDArray[np.floating]) -> dict[str, float]:
         """Return the first documents by id, with numbers that fall from one to the next."""
         values = scores[self._row]
@@ -138,8 +144,11 @@ def measure_vectors(
         for start in range(0, len(asked), step):
             near: NDArray[np.floating] = similarities(kind, asked[start : start + step], read)
             if fused is not None:
-                queries = list(fused.queries.values())[start : start + step]
-                near = fuse(near, fused.words.of_queries(queries), SHARE)
+                queries = dict([*fused.queries.items()][start : start + step])
+                words = fused.words.of_queries([*queries.values()])
+                for row, own in ranker.own_columns([*queries]):  # no text is nearer, none is ranked
+                    near[row, own], words[row, own] = np.delete(near[row], own).mean(), 0.0
+                near = fuse(near, words, SHARE)
             yield near if late is None else late(near, start)
 
     return ranker.measure(scores())

@@ -18,6 +18,8 @@ from cse_evaluation.vectors import EncodedTexts
 
 CUTS = (5, 10, 20)
 """The k of recall@k."""
+_EQUAL = 1e-9
+"""Similarities that differ by no more are equal: sums of floats differ by their order."""
 _SENTENCES, _DOCUMENTS, _CELLS = 8192, 512, 2**24
 _SAMPLE = 1000
 """Documents of a dev set whose vectors are looked at for a collapse."""
@@ -72,7 +74,7 @@ def titles_before(
         scores: Any = documents[rows] @ titles.T
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
         right = scores[np.arange(len(scores)), gold[rows]]
-        before[rows] = (scores >= right[:, None]).sum(axis=1) - 1
+        before[rows] = (scores >= right[:, None] - _EQUAL).sum(axis=1) - 1
     return before
 
 
@@ -150,7 +152,7 @@ def score_words(documents: DocumentSet) -> Baseline:
         " ".join(documents.sentences.take(documents.rows[begin:end]))
         for begin, end in zip(documents.offsets[:-1], documents.offsets[1:], strict=True)
     ]
-    weigh = TfidfVectorizer(analyzer=units)
+    weigh = TfidfVectorizer(analyzer=lambda text: units(text) or [""])
     rows = csr_array(weigh.fit_transform(whole))
     titles = csr_array(weigh.transform(documents.titles))
     before = titles_before(rows, titles, documents.gold)  # type: ignore[arg-type]

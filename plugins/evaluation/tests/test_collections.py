@@ -17,6 +17,7 @@ from cse_evaluation.ranking import (
     CollectionDevSet,
     Ranker,
     mean_scores,
+    measure_vectors,
     score_collection,
     score_words,
 )
@@ -153,6 +154,16 @@ def test_the_layout_of_trec(tmp_path: Path, form: str) -> None:
     assert found.judgements["q2"] == JUDGED["q2"]
 
 
+def test_a_first_line_with_a_known_name_is_a_head(tmp_path: Path) -> None:
+    lines(tmp_path / "documents.tsv", ["id\ttitle\turl\n", "1\tCats\thttp://a\n"])
+    lines(tmp_path / "topics.tsv", ["q\tcats\n"])
+    lines(tmp_path / "qrels.txt", ["q 0 1 1\n"])
+    assert read_collection(tmp_path).documents == {"1": "Cats"}
+    lines(tmp_path / "topics.tsv", ["qid\tquery_text\n", "q\tcats\n"])
+    with pytest.raises(CseError, match=r"topics.tsv, line 1: no column of texts .*; call one"):
+        read_collection(tmp_path)
+
+
 def test_what_does_not_fit_is_counted(tmp_path: Path) -> None:
     folder = beir(tmp_path, judged={**JUDGED, "q4": {"1": 0}, "gone": {"1": 1}})
     more = ["q1\tnowhere\t1\n", "q1\t1\t0\n", "q1\t2\t2\n"]
@@ -212,6 +223,12 @@ def test_a_query_that_is_a_document_does_not_find_itself(tmp_path: Path) -> None
     same = np.array([[float(text == "Boats a boat on the sea") + 0.1 * ("cold" in text)
                       for text in ranker.texts]] * 2)  # fmt: skip
     assert ranker.measure(iter([same])).tolist()[0][3] == 1  # the next document is its first
+    # Its own text scales neither cosines nor words: only "cold sea" has a word of it.
+    own = ranker.texts.index("Boats a boat on the sea")
+    assert [*ranker.own_columns(["1", "2"])] == [(0, own)]
+    near = np.array([[5.0 * (row == own) - 0.1 * row] for row in range(len(ranker.texts))])
+    found = measure_vectors("dot", np.ones((2, 1)), near, ranker, collection)
+    assert found[0, 3] == 1
 
 
 @pytest.mark.parametrize(
@@ -229,6 +246,7 @@ def test_a_query_that_is_a_document_does_not_find_itself(tmp_path: Path) -> None
         ("corpus.jsonl", '{"_id": "1", "text": ["a"]}\n', "must be texts"),
         ("corpus.jsonl", '{"_id": "\\ud800", "text": "a"}\n', "half of a surrogate pair"),
         ("corpus.jsonl", None, "has no documents"),
+        ("corpus.jsonl", '{"_id": "1", "title": NaN}\n', "no text of the document"),
     ],
 )
 def test_broken_collections_are_refused(
@@ -324,8 +342,9 @@ def test_the_command_equals_sentence_transformers(cse: Cse, tmp_path: Path) -> N
     folder = beir(tmp_path / "small", judged=judged)
     out = tmp_path / "items.tsv"
     words = ("eval", "starter", "--collections", str(folder), "--items-out")
-    said = cse(*words, str(folder / "queries.jsonl"))
-    assert said.code == 2 and "is read by this command" in said.err
+    for named in (folder, folder / "qrels" / "test.tsv"):
+        tried = ("eval", "starter", "--collections", str(named), "--items-out")
+        refused(cse(*tried, str(folder / "queries.jsonl")), "is read by this command")
     said = cse(*words, str(out), "--json")
     assert said.code == 0, said.err
     assert "1 queries without judgements left out" in said.err

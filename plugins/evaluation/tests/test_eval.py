@@ -140,6 +140,7 @@ MISTAKES = [
     ("--suite transfer --data-dir half", "sst2 (no sst2.test)"),
     ("--suite transfer --data-dir broken", "broken/mr.tsv, line 2", "1 fields"),
     ("--suite transfr", "--suite", "did you mean transfer?"),
+    ("--suite held-out --data-dir docs", "is made of rows that are held out of training"),
     ("--labelled graded.tsv", "graded.tsv", "no column label"),
     ("--labelled half/sst2.train.tsv", "sst2.test is missing", "cross-validation"),
     ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
@@ -169,6 +170,8 @@ def test_mistakes(cse: Cse, folder: Path) -> None:
         refused(cse("eval", "starter", *words.split()), *said)
     with pytest.raises(CseError, match="unknown option"):
         toolkit.evaluate("starter", pears="x.tsv")
+    with pytest.raises(CseError, match="--seed: is not a seed"):
+        toolkit.evaluate("starter", labelled=["transfer/mr.tsv"], seed="a")
 
 
 def shown(*tables: Table, width: int = 200) -> str:

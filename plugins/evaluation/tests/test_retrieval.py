@@ -94,6 +94,12 @@ def test_recall_equals_a_loop_whatever_the_blocks(monkeypatch: pytest.MonkeyPatc
         assert recall_of(titles_before(documents, titles, gold)) == wanted
 
 
+def test_a_collapsed_model_finds_nothing_however_products_round() -> None:
+    vector = np.random.default_rng(0).normal(size=(1, 384))
+    same = np.repeat(vector / np.linalg.norm(vector), 29, axis=0)
+    assert (titles_before(same, same, np.arange(29)) == 28).all()
+
+
 def test_titles_are_ranked_by_cosine(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
     found = score_documents(bag_of_letters, documents)

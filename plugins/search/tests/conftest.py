@@ -1,3 +1,3 @@
-from tests.conftest import encoder
+from tests.fixtures.encoders import encoder
 
 __all__ = ["encoder"]

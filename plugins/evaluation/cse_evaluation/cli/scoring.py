@@ -94,9 +94,12 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         echo_err(note)
     for cut in cuts:
         warn(cut)
-    if sources.pairs and len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} at {length}" for name, length in lengths.items())
-        warn(f"the models cut the texts of pairs at different lengths ({shown} tokens); "
+    if asking is not None and asking.note:
+        warn(f"{request.queries_model}: {asking.note}")
+    cut_here = sources.pairs or sources.documents or sources.collections
+    if cut_here and len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} at {_shown(length)}" for name, length in lengths.items())
+        warn(f"the models cut texts at different lengths ({shown} tokens); "
              "--max-length N is for all")  # fmt: skip
     if request.pairs_out is not None:
         write_pairs_out(request.pairs_out, sources.pairs, result.models[0].pairs)
@@ -113,7 +116,9 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
 
 def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
     """Return the scores of words alone on each set: they are the same for every model."""
-    tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
+    # Words trained by another classifier than the vectors would not be comparable.
+    groups = sources.tasks if request.classifier == "exact" else ()
+    tasks = chain.from_iterable(tasks for _, tasks in groups)
     seed = request.seed
     return {
         **{part.name: sts.score_words(part) for part in sources.pairs},
@@ -123,12 +128,13 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
     }
 
 
-def _asking(request: Request, plugins: Installed) -> Encode | None:
+def _asking(request: Request, plugins: Installed) -> TextEncoder | None:
     """Load another model of queries, if one is named."""
     if request.queries_model is None:
         return None
     model = load(
         request.queries_model,
+        pooling=request.pooling,
         max_length=request.max_length,
         prompt=request.prompt,
         truncate_dim=request.truncate_dim,
@@ -148,7 +154,9 @@ def _score(
     asking: Encode | None,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
-    length = f"at most {model.max_length}" if model.max_length < sys.maxsize else "any number of"
+    length = (
+        f"at most {model.max_length}" if model.max_length < sys.maxsize else _shown(sys.maxsize)
+    )
     scores = Scores(model.name, f"{model.description}, {length} tokens")
     encoder = TextEncoder(model.loaded, request.batch_tokens)
     encode = EncodedTexts(encoder, chain(*(part.texts for part in sources.pairs)))
@@ -180,6 +188,10 @@ def _score(
     return scores, encoder.note
 
 
+def _shown(length: int) -> str:
+    return f"{length:,}" if length < sys.maxsize else "any number of"
+
+
 def _task_encoder(
     model: Model, long_texts: LongTexts, request: Request, progress: Progress
 ) -> tuple[Encode, str]:
@@ -194,7 +206,8 @@ def _task_encoder(
     )
     words = f"cut at {encoder.max_length} tokens"
     if long_texts == "slice":
-        words = f"mean over slices of {encoder.max_length} tokens, weighted by their length"
+        length = _shown(encoder.max_length)
+        words = f"mean over slices of {length} tokens, weighted by their length"
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         blocks: list[NDArray[np.float32]] = []

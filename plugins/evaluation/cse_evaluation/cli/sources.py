@@ -28,7 +28,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec, SuiteSpec
 from cse_core.suites import Suite
-from cse_evaluation.collection_files import files_in, find_collections
+from cse_evaluation.collection_files import files_in, find_collections, folder_of
 from cse_evaluation.collections import Collection, read_collection
 from cse_evaluation.documents import DocumentSet, read_documents
 from cse_evaluation.labelled import LongTexts, Task, read_tasks
@@ -184,7 +184,8 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     for folder in request.collections:
         path = Path(folder).expanduser()
         inside = find_collections(path).values()
-        sources.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
+        read = inside or [folder_of(path) if path.is_file() else path]
+        sources.files += [folder, *map(str, chain.from_iterable(map(files_in, read)))]
         sources.collections += map(read_collection, inside or [folder])
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
     notes = (*(task.note for task in tasks), *(part.note for part in sources.collections))
@@ -206,6 +207,8 @@ def _check_options(request: Request, plugins: Installed) -> None:
         if value is not None and value not in known:
             flag, hint = f"--{name.replace('_', '-')}", did_you_mean(value, known)
             raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
+    if not (isinstance(request.seed, int) and 0 <= request.seed < 2**32):
+        raise CseError("is not a seed", where="--seed", value=request.seed, hint="write 0 or more")
     for metric in request.metric:
         plugins.registry.find("metric", metric, where="--metric")
 
@@ -228,7 +231,8 @@ def _check_kinds(request: Request, sources: Sources, plugins: Installed) -> None
         what = "compares vectors of one model, and another one encodes the queries"
         raise CseError(what, where="--level", value=request.level, hint="leave one of them out")
     if request.queries_model is not None:
-        check_model(request.queries_model, plugins.registry, max_length=request.max_length)
+        check_model(request.queries_model, plugins.registry, pooling=request.pooling,
+                    max_length=request.max_length)  # fmt: skip
 
 
 def _check_outs(request: Request, sources: Sources) -> None:
@@ -244,7 +248,9 @@ def _check_outs(request: Request, sources: Sources) -> None:
             hint = f"name some with {more}"
             raise CseError(f"there are no {what} to write", where=flag, hint=hint)
         if file is not None:
-            check_out_file(file, flag, inputs=[*sources.files, *others])
+            read = [*map(Path, (*sources.files, *others))]
+            read += [inside for path in read if path.is_dir() for inside in path.rglob("*")]
+            check_out_file(file, flag, inputs=read)
 
 
 def _implied(
@@ -282,6 +288,9 @@ def _implied(
 def _add_suite(sources: Sources, spec: SuiteSpec, request: Request) -> None:
     """Read the files of a suite."""
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
+    if spec.dev == "rows":
+        what = "is made of rows that are held out of training, and has no files"
+        raise CseError(what, where="--suite", value=spec.name)
     # Those of all files of a folder have an option that names single ones.
     option = suite.option if isinstance(suite, Classify | Retrieval | Collections) else ""
     if option and getattr(request, option) and request.data_dir is None:
