@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _TEMPLATE = Path(__file__).with_name("card.md.jinja")
 _NOT_QUALITY = ("alignment", "uniformity", "mean_cosine", "effective_rank", "tfidf", "jaccard")
 """Numbers beside a score that say how far vectors are spread, or what words alone score."""
+_WAYS = ("truncate_dim", "precision", "prompt", "queries_model", "level")
+"""Options of ``cse eval`` by which the same encoder scores otherwise."""
 _BEGIN, _END = "<!-- scores of cse eval -->", "<!-- end of scores -->"
 
 
@@ -117,15 +119,16 @@ def add_evaluations(run: Path) -> None:
     """
     from huggingface_hub import ModelCard
 
-    last: dict[tuple[str, str, str], EvalResult] = {}
+    last: dict[tuple[str, ...], EvalResult] = {}
     for line in map(json.loads, (run / EVALUATIONS).read_text(encoding="utf-8").splitlines()):
         for name, scores in line["results"].items():
             about = {key: scores[key] for key in ("setting", "seeds") if scores.get(key)}
-            about = {"encoder": line["encoder"], **about, "cse_version": line["version"]}
+            given = {key: line["options"][key] for key in _WAYS if key in line.get("options", {})}
+            about = {"encoder": line["encoder"], **given, **about, "cse_version": line["version"]}
             for number, value in scores.items():
                 if isinstance(value, float) and number not in _NOT_QUALITY:
                     score = _result(name, number, value, about, scores.get("split"))
-                    last[name, number, line["encoder"]] = score
+                    last[name, number, line["encoder"], str(given)] = score
     path = run / "model" / "README.md"
     card = ModelCard(path.read_text(encoding="utf-8"))
     before = card.data.get("eval_results") or ()
@@ -135,7 +138,8 @@ def add_evaluations(run: Path) -> None:
     rows = []
     for entry in last.values():
         args = {**(entry.metric_args or {})}
-        how = [args["encoder"], *(f"{k} {args[k]}" for k in ("setting", "seeds") if k in args)]
+        how = [args["encoder"],
+               *(f"{k} {args[k]}" for k in (*_WAYS, "setting", "seeds") if k in args)]  # fmt: skip
         cells = [entry.dataset_name, entry.dataset_split or "", entry.metric_name or ""]
         cells += [f"{entry.metric_value:.2f}", "; ".join(how)]
         rows.append(list(map(plain, cells)))

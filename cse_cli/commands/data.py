@@ -190,8 +190,12 @@ def show(
     if not 1 <= rows <= LARGEST:
         hint = f"write 1 to {LARGEST:,}"
         raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
-    data, pairs = _load([path], unit, installed(context), sets, limit=rows)
+    plugins, limit = installed(context), 2 * rows + 100  # some may be blank
+    data, pairs = _load([path], unit, plugins, sets, limit=limit)
     corpus = data.corpus(pairs)
+    if len(corpus) < rows:
+        data, pairs = _load([path], unit, plugins, sets)
+        corpus = data.corpus(pairs)
     lines: list[dict[str, str]] = corpus.table.slice(0, rows).to_pylist()
     if json:
         say_json({"columns": list(corpus.names), "rows": lines})

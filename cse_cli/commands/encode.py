@@ -90,6 +90,9 @@ def encode(
         if level is not None and out.suffix != ".jsonl":
             raise CseError("holds one vector of a text, and --level gives several",
                            where="--out", value=str(out), hint="name it *.jsonl")  # fmt: skip
+    if level is not None and loading.truncate_dim is not None:
+        what = "cuts one vector of a text, and --level gives several"
+        raise CseError(what, where="--truncate-dim", value=loading.truncate_dim)
     loading.check(model, plugins.registry)
     texts = texts_of(file, text or (), plugins.registry, sets)
     loaded = loading.load(model, plugins.registry)
@@ -123,7 +126,8 @@ def encode(
     if out is not None:
         encodes = loaded.sentence_encoder
         dimension = min(encodes.dimension, encodes.truncate_dim or encodes.dimension)
-        echo_err(f"{encoder.texts:,} vectors of {dimension} numbers are in {out}")
+        what = f"{encoder.texts:,} vectors of {dimension} numbers are"
+        echo_err(f"{what if level is None else f'vectors of {encoder.texts:,} texts are'} in {out}")
     if encoder.note:
         warn(encoder.note)
 

@@ -37,7 +37,8 @@ def folder_sums(place: Path | None) -> dict[str, str]:
     """Return the SHA-256 of a file, or of what is read of a model's folder, by name."""
     if place is None or place.is_file():
         return {} if place is None else {place.name: file_sum(place)}
-    files = sorted([*place.glob("*"), *place.glob("*/*")])
+    inside = ("*", "*/*", "members/*/*", "members/*/*/*")  # those of an ensemble are models too
+    files = sorted({file for pattern in inside for file in place.glob(pattern)})
     return {
         file.relative_to(place).as_posix(): file_sum(file)
         for file in files

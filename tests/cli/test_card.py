@@ -118,6 +118,12 @@ def test_names_are_never_markup(tmp_path: Path) -> None:
     keep_scores(tmp_path, evaluation)
     card = (tmp_path / "model/README.md").read_text()
     assert plain(name) in card and "\n# Injected" not in card.partition("# Mine")[2]
+    for options, value in (({}, 80.0), ({"truncate_dim": 2}, 31.0), ({"truncate_dim": 2}, 32.0)):
+        made = {"encoder": "e", "version": "1", "results": {"a": {"spearman": value}}}
+        keep_scores(tmp_path, {**made, "options": options})
+    card = (tmp_path / "model/README.md").read_text()
+    assert "| 80.00 | e |" in card and "| 32.00 | e; truncate_dim 2 |" in card
+    assert "31.00" not in card
 
 
 def test_sources_and_their_licences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

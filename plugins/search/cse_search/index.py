@@ -43,7 +43,7 @@ from cse_core.files import (
 from cse_search.late import VECTORS as SEVERAL
 from cse_search.late import Kept, KeptWriter, Late
 from cse_search.ranking import check_dimensions, ranked
-from cse_search.reading import Passage, changes, once, state_of
+from cse_search.reading import Passage, changes, once
 from cse_search.vectors import ROWS, Kind, Vectors, shrunk
 
 if TYPE_CHECKING:
@@ -380,14 +380,15 @@ def write_index(
     encode: TextEncoder,
     passages: Sequence[Passage],
     about: Mapping[str, Any],
+    state: Mapping[str, Any],
     old: SavedIndex | None,
     *,
     progress: Callable[[int, int, str], None],
 ) -> dict[str, int]:
     """Write an index; what the old one has of these passages is not encoded again.
 
-    The caller is :func:`updating` it. ``about`` has facts for ``index.json``. The same model made
-    ``old`` with the same settings.
+    The caller is :func:`updating` it. ``about`` has facts for ``index.json``, ``state`` the files
+    as they were when they were read. The same model made ``old`` with the same settings.
 
     Returns:
         How many texts were ``encoded`` and ``kept``, and how many of the old ones are ``gone``.
@@ -402,7 +403,6 @@ def write_index(
             for same in places.values():
                 line = {"text": same[0].text, "places": [passage.place for passage in same]}
                 lines.write(json.dumps(line, ensure_ascii=False) + "\n")
-        state = state_of((passage.file for passage in passages), about["files"])
         (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
         languages = _write_words(content / _WORDS, texts, about["stems"])
         size = _write_vectors(content, encode, texts, settings, old, before, progress)

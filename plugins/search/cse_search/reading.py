@@ -86,17 +86,23 @@ def state_of(files: Iterable[str], named: Sequence[str]) -> dict[str, Any]:
 
     Returns:
         ``files`` has size and time of change by path, ``folders`` the time of change of folders in
-        which documents were read, and what else is there with such an ending, or a folder.
+        or below which documents were read, and of those beside them, and what else is there with
+        such an ending, or a folder.
     """
     paths = {path: found for path in {*files} if (found := _seen(path))}
     roots = [Path(name) for name in named if Path(name).is_dir()]
-    inside = {Path(path).parent for path in paths}
-    inside = {folder for folder in inside if any(folder.is_relative_to(root) for root in roots)}
-    return {
-        "files": paths,
-        "folders": {str(folder): [_seen(str(folder)), sorted(_others(str(folder), paths))]
-                    for folder in (*inside, *roots)},
-    }  # fmt: skip
+    direct = {Path(path).parent for path in paths}
+    inside = {folder for one in direct for folder in (one, *one.parents)
+              if any(folder.is_relative_to(root) for root in roots)}  # fmt: skip
+    others = {str(folder): sorted(_others(str(folder), paths)) for folder in {*inside, *roots}}
+    others |= {
+        empty: sorted(_others(empty, paths))
+        for folder, names in list(others.items())
+        for name in names
+        if (empty := os.path.join(folder, name)) not in others and os.path.isdir(empty)
+    }
+    folders = {folder: [_seen(folder), names] for folder, names in others.items()}
+    return {"files": paths, "folders": folders}
 
 
 def changes(state: Mapping[str, Any]) -> dict[str, int]:

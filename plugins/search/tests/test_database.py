@@ -38,7 +38,8 @@ def written(path: Path, texts: list[str], kind: str = "int8") -> None:
              "columns": {}, "stems": None}  # fmt: skip
     encode: Any = Counted()
     with updating(path, "--out") as old:
-        write_index(path, encode, passages, about, old, progress=lambda *_: None)
+        state = state_of((passage.file for passage in passages), about["files"])
+        write_index(path, encode, passages, about, state, old, progress=lambda *_: None)
 
 
 def texts_of(path: Path) -> list[str]:
@@ -165,7 +166,10 @@ def test_one_process_updates_and_others_read(
 def test_changes_of_files_are_counted(tmp_path: Path) -> None:
     folder, table = tmp_path / "docs", tmp_path / "t.tsv"
     (folder / "sub").mkdir(parents=True)
-    files = [folder / "a.md", folder / "b.md", folder / "sub" / "c.md", table]
+    (folder / "empty").mkdir()
+    (folder / "between" / "below").mkdir(parents=True)
+    below = folder / "between" / "below" / "d.md"
+    files = [folder / "a.md", folder / "b.md", folder / "sub" / "c.md", below, table]
     for file in (*files, folder / "bad.md"):
         file.write_text("text")
     state = json.loads(json.dumps(state_of(map(str, files), [str(folder), str(table)])))
@@ -175,7 +179,9 @@ def test_changes_of_files_are_counted(tmp_path: Path) -> None:
     (folder / "sub" / "new.md").write_text("x")
     (folder / "sub" / "data.bin").write_text("x")
     (folder / "other").mkdir()
+    (folder / "empty" / "new.md").write_text("x")
+    (folder / "between" / "new.md").write_text("x")
     os.utime(table, ns=(1, 1))
-    assert changes(state) == {"changed": 2, "gone": 1, "new": 2}
+    assert changes(state) == {"changed": 2, "gone": 1, "new": 4}
     shutil.rmtree(folder)
-    assert changes(state) == {"changed": 1, "gone": 3}
+    assert changes(state) == {"changed": 1, "gone": 4}

@@ -113,9 +113,14 @@ def test_files_are_added_and_replaced(cse: Cse, tmp_path: Path) -> None:
     said = cse(*words, str(two))
     assert f"keeps {one}; --replace leaves them out" in said.err
     assert json.loads(said.out)["texts"] == 3 and json.loads(said.out)["encoded"] == 1
+    assert cse(*words, "--language", "german").code == 0
     said = cse(*words, str(two), "--replace")
     assert f"loses {one}" in said.err and json.loads(said.out)["texts"] == 2
     assert json.loads(said.out)["encoded"] == 0 and about(index)["files"] == [str(two)]
+    assert about(index)["stems"] == ["german"], "only files are replaced"
+    refused(cse("search", "starter", "x", "--index", str(index), "--set", "a.b=1"), "is for --data")
+    said = cse(*words, "--precision", "bf16")
+    assert "texts that are kept were encoded in fp32, new ones in bf16" in said.err
     assert cse(*words, str(one)).code == 0
     two.unlink()
     said = cse(*words)

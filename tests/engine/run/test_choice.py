@@ -14,6 +14,7 @@ from cse_core.suites import DevSet, Encode, Verdict
 from cse_defaults.texts import Corpus
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.run.checkpoint import Checkpoint, averaged
+from cse_engine.run.fingerprints import folder_sums
 from cse_engine.run.run_folder import RunFolder
 from cse_engine.run.selection import Best, Choice, Scorer, choose
 from cse_engine.run.signals import Stopped
@@ -157,3 +158,11 @@ def test_a_run_scores_its_start_and_resumes(encoder: str, folder: Path) -> None:
     assert kept.score == kept.start == whole.start
     assert metrics(folder / "parts") == metrics(folder / "whole")
     assert (parts.step, parts.score, parts.start) == (whole.step, whole.score, whole.start)
+
+
+def test_members_of_an_ensemble_are_in_the_sums_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "members" / "one" / "1_Dense").mkdir(parents=True)
+    names = {"cse.json", "members/one/model.safetensors", "members/one/1_Dense/config.json"}
+    for name in names:
+        (tmp_path / name).write_text("{}")
+    assert {*folder_sums(tmp_path)} == names

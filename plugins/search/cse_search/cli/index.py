@@ -130,7 +130,7 @@ def index(
     from cse_search.index import OF_MODEL, changed, index_folder, model_sum, updating, write_index
     from cse_search.opened import queries_encoder
     from cse_search.ranking import check_dimensions
-    from cse_search.reading import read_passages
+    from cse_search.reading import read_passages, state_of
 
     plugins = installed(context)
     loading.check(model, plugins.registry)
@@ -147,9 +147,9 @@ def index(
         raise CseError("no files are named", where="--replace", hint="name a folder or files")
     check_out_folder(folder)
     with updating(folder, "--out") as old:
-        was: Mapping[str, Any] = {} if old is None or replace else old.about
+        was: Mapping[str, Any] = {} if old is None else old.about
         named = _absolute(files or (), plugins)
-        columns = {**was.get("columns", {}), **named_columns(sets)}
+        columns = {**({} if replace else was.get("columns", {})), **named_columns(sets)}
         if replace and old is not None:
             lost = [name for name in old.about["files"] if name not in named]
             if lost:
@@ -159,6 +159,7 @@ def index(
         if old is not None and (counts := old.outdated):
             echo_err(f"files since the last update: {counts}")
         passages = read_passages(named, plugins.registry, columns)
+        state = state_of((passage.file for passage in passages), named)
         settings = {"titles": True, "vectors": "float32", "level": None, **was.get("settings", {}),
                     "model": model_sum(model, plugins.registry)}  # fmt: skip
         given = {name: getattr(loading, name) for name in OF_MODEL}
@@ -167,6 +168,10 @@ def index(
         settings["level"] = None if settings["level"] == "none" else settings["level"]
         if why := old and changed(old, settings):
             warn(f"{why} since the index in {folder} was made: all texts are encoded again")
+        before, now = was.get("precision", loading.precision), loading.precision
+        if before != now and not why:
+            what = f"texts that are kept were encoded in {before}, new ones in {now}"
+            warn(f"{what}; remove {folder} to encode all again")
         loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})
         loaded = loading.load(model, plugins.registry)
         encode = TextEncoder(loaded, loading.batch_tokens)
@@ -188,11 +193,12 @@ def index(
         stems = was.get("stems") if language is None else [n for n in language if n != "none"]
         stems = None if "auto" in (stems or ()) else stems
         about = {"model": model, "settings": settings, "files": named, "columns": columns,
-                 "queries": queries, "stems": stems, "probe": probe}  # fmt: skip
+                 "queries": queries, "stems": stems, "probe": probe, "precision": now}  # fmt: skip
         with progress(json=json) as reporter:
             counted = write_index(
-                folder, encode, passages, about, None if why else old, progress=reporter.progress
-            )
+                folder, encode, passages, about, state, None if why else old,
+                progress=reporter.progress,
+            )  # fmt: skip
     if encode.note:
         warn(encode.note)
     many = counted["encoded"] + counted["kept"]

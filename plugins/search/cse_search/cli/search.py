@@ -130,6 +130,9 @@ def search(
                        hint="leave out one of them")  # fmt: skip
     searched: Index | Texts
     if data is None:
+        if sets:
+            hint = "cse index --set reads the columns of an index"
+            raise CseError("is for --data", where="--set", value=sets[0], hint=hint)
         folder = _index(model, index, plugins)
         searched = Index(
             folder, model, queries_model=queries_model, loading=loading, plugins=plugins
