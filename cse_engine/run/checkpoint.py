@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -92,18 +92,21 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
     """Return the weights that are trained: the encoder's and those of every module part."""
+    shared = _shared_test(assembly)
     return {
         f"{prefix}.{name}": value
         for prefix, module in _modules(assembly)
         for name, value in module.state_dict().items()
-        if prefix == ENCODER or not _is_of_encoder(value, assembly)
+        if prefix == ENCODER or not shared(value)
     }
 
 
-def _is_of_encoder(value: Any, assembly: Assembly) -> bool:
-    """Tell whether a part only shares a tensor, which is in a checkpoint once, as the encoder's."""
+def _shared_test(assembly: Assembly) -> Callable[[Any], bool]:
+    """Return what tells whether a part's tensor is the encoder's, and in a checkpoint as such."""
     own = {weight.data_ptr() for weight in assembly.online.encoder.parameters()}
-    return isinstance(value, Tensor) and value.layout is torch.strided and value.data_ptr() in own
+    return lambda value: (
+        isinstance(value, Tensor) and value.layout is torch.strided and value.data_ptr() in own
+    )
 
 
 def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
@@ -114,11 +117,12 @@ def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights back; refuse those of another model or version of a part."""
+    shared = _shared_test(assembly)
     for prefix, module in _modules(assembly):
         now = module.state_dict() if prefix != ENCODER else {}
-        shared = {name: value for name, value in now.items() if _is_of_encoder(value, assembly)}
+        there = {name: value for name, value in now.items() if shared(value)}
         try:
-            module.load_state_dict(shared | saved.part(prefix))
+            module.load_state_dict(there | saved.part(prefix))
         except RuntimeError as error:
             part = assembly.parts.get(prefix.removeprefix("part."))
             where = prefix if part is None else f"{part.path} of {part.owner}"
@@ -146,6 +150,7 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
+    shared = _shared_test(assembly)
     for path, part in assembly.parts.items():
         state, module = part.state_dict(), isinstance(part, nn.Module)
         if not isinstance(state, Mapping):
@@ -155,7 +160,7 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
             dense = isinstance(value, Tensor) and value.layout is torch.strided
             try:
                 if dense and not value.is_meta:
-                    if module and _is_of_encoder(value, assembly):
+                    if module and shared(value):
                         continue
                     tensors[f"part.{path}.{name}"] = value
                 elif module:

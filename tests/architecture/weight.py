@@ -64,7 +64,7 @@ def _lines_of(text: str) -> int:
 
 BOUNDS = (
     Bound("cse_core", ("cse_core",), 2_100, 2_551),
-    Bound("cse_engine", ("cse_engine",), 5_000, 6_682),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_687),
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_900),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_460),
     Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 800),

@@ -80,7 +80,7 @@ class Comparisons:
         pairs = self._with_baselines(added, [*self.definition.points, *added])
         return frozenset(pair for pair in pairs if len(pair[1]) > 1)
 
-    @property
+    @cached_property
     def draws(self) -> int:
         """How often test items are drawn."""
         return draws_for(len(self.family | self.outside))
