@@ -124,7 +124,7 @@ def add_evaluations(run: Path) -> None:
         for name, scores in line["results"].items():
             about = {key: scores[key] for key in ("setting", "seeds") if scores.get(key)}
             given = {key: line["options"][key] for key in _WAYS if key in line.get("options", {})}
-            if "queries_model" in given:  # a card names no folder of a machine
+            if Path(given.get("queries_model", "")).is_absolute():  # of no use to others
                 given["queries_model"] = Path(given["queries_model"]).name
             about = {"encoder": line["encoder"], **given, **about, "cse_version": line["version"]}
             for number, value in scores.items():

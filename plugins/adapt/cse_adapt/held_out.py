@@ -65,8 +65,7 @@ class HeldOutSet(DevSet):
         chooses = questions.Questions(
             chooses.texts + trained, chooses.owners + beside, chooses.asked
         )
-        judging = {number for number in owners if number % step}
-        judging -= {document for document, _ in chooses.asked}
+        judging = {n for n in owners if n % step} - {document for document, _ in chooses.asked}
         judges = questions.by_titles(parts, judging, rows, max(CANDIDATES, POOL - len(parts)))
         size, choices = len(chooses.texts), (f"ndcg@{questions.FIRST}", "mrr")
         return cls(

@@ -117,8 +117,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
 def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
     """Return the scores of words alone on each set: they are the same for every model."""
     # Words trained by another classifier than the vectors would not be comparable.
-    groups = sources.tasks if request.classifier == "exact" else ()
-    tasks = chain.from_iterable(tasks for _, tasks in groups)
+    tasks = chain.from_iterable(t for _, t in sources.tasks if request.classifier == "exact")
     seed = request.seed
     return {
         **{part.name: sts.score_words(part) for part in sources.pairs},

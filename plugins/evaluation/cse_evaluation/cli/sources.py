@@ -249,7 +249,9 @@ def _check_outs(request: Request, sources: Sources) -> None:
             raise CseError(f"there are no {what} to write", where=flag, hint=hint)
         if file is not None:
             read = [*map(Path, (*sources.files, *others))]
-            read += [inside for path in read if path.is_dir() for inside in path.rglob("*")]
+            # Of collections the files that are read are known; a result may lie beside them.
+            folders = [path for path in read if path.is_dir() and not find_collections(path)]
+            read += chain.from_iterable(path.rglob("*") for path in folders)
             check_out_file(file, flag, inputs=read)
 
 
@@ -320,6 +322,7 @@ def _add_suite(sources: Sources, spec: SuiteSpec, request: Request) -> None:
     elif isinstance(suite, Retrieval):
         sources.documents += read
     elif isinstance(suite, Collections):
+        sources.files += chain.from_iterable(map(files_in, files.there.values()))
         sources.collections += read
     else:
         sources.others.append(OtherSuite(spec, suite, read))
