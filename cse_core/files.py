@@ -44,7 +44,7 @@ SUMS = "checksums.json"
 _NOT_SUMMED = "README.md"
 """What no program reads, and people edit."""
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_TEMPORARY = re.compile(r"\.(?P<name>.+)-(?P<old>old-)?[0-9a-f]{8}")
+_TEMPORARY = re.compile(r"\.(?P<name>.+?)-(?P<old>old-)?[0-9a-f]{8}")
 """Names of files and folders that are being written, or replaced."""
 
 

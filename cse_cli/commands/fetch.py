@@ -68,10 +68,11 @@ def fetch(
     plugins = installed(context)
     table = _table(name, plugins)
     if table is None:
-        if only:
+        flags = {"--only": only, "--from": source, "--data-dir": data_dir, "--list": list_}
+        for flag in (flag for flag, given in flags.items() if given):
             hint = "leave it out: a data set of the hub is one file"
-            raise CseError("is for sets of several files", where="--only", value=only[0], hint=hint)
-        _fetch_from_hub(name, out, plugins, json=json)
+            raise CseError("is for sets of several files", where=flag, hint=hint)
+        _fetch_from_hub(name, out, plugins, force=force, json=json)
         return
     if out is not None:
         hint = "name a folder with --data-dir DIR"
@@ -229,7 +230,9 @@ def _read_lock(path: Path) -> dict[str, Any]:
     raise CseError("is damaged", where=str(path), hint=hint)
 
 
-def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bool) -> None:
+def _fetch_from_hub(
+    name: str, out: Path | None, plugins: Installed, *, force: bool, json: bool
+) -> None:
     from cse_core.texts import DataOptions
     from cse_defaults.texts import load_corpus
     from cse_defaults.texts.hub import hub_name
@@ -245,6 +248,9 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
     if path.suffix not in (".parquet", ".jsonl"):
         hint = "name it *.parquet or *.jsonl"
         raise CseError("unknown file type for rows", where="--out", value=str(path), hint=hint)
+    if out is None and path.exists() and not force:
+        hint = "name another, or replace it with --force"
+        raise CseError("is there already", where="--out", value=str(path), hint=hint)
     check_out_file(path)
     options = DataOptions.model_validate({"path": (name,)})
     corpus = load_corpus(options, plugins.registry)

@@ -56,9 +56,11 @@ def _round(stored: StoredRun, number: int, document: str | None, rows: int) -> d
 
     if document is not None:
         return {"round": number, **stored.clusters(number, document)}
-    pairs, column = stored.rounds[number].pairs, stored.corpus.column("text")
-    shown = [pairs[name][:rows] for name in ("text", "positive")]
-    texts = [column.take(item) if isinstance(item, np.ndarray) else list(item) for item in shown]
+    pairs, texts = stored.rounds[number].pairs, []
+    for name in ("text", "positive"):  # a round without positives has those of the data's rows
+        column = stored.corpus.column("text" if name in pairs else name)
+        item = pairs.get(name, pairs["text"])[:rows]
+        texts.append(column.take(item) if isinstance(item, np.ndarray) else list(item))
     return {
         "round": number,
         "pairs": len(pairs["text"]),

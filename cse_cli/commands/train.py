@@ -32,7 +32,7 @@ def train(
         option(
             "--report",
             metavar="NAME",
-            help="Additional reporter, such as csv.",
+            help="Reporter, such as csv; not the recipe's.",
             autocompletion=complete_reporter,
         ),
     ] = None,
@@ -85,14 +85,14 @@ def train(
     reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
+    begun = auto and out is not None and check_same(composition, out, plugins.registry)
     if dry_run:
-        planned = planned_run(composition, plugins, out, force=force)
+        planned = planned_run(composition, plugins, out, force=force or bool(begun))
         if json:
             say_json(planned.as_dict())
         else:
             say_outline(planned.lines())
         return
-    begun = auto and out is not None and check_same(composition, out, plugins.registry)
     if begun == "finished" and is_first():
         if json:
             result = StoredRun(str(out), plugins).result or {}

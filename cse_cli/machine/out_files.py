@@ -14,8 +14,8 @@ from cse_core.errors import CseError
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The command line."""
-_APART = re.compile(r"""[=:,\[\]"']""")
-"""Between a flag or a role and a file, and between several files."""
+_APART = re.compile(r"""[=:,?\[\]"']""")
+"""Between a flag or a role and a file, several files, or a file and how it is read."""
 _OF_MODELS = frozenset({".json", ".safetensors", ".bin", ".model", ".txt"})
 
 

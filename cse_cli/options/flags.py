@@ -16,7 +16,9 @@ _NEGATIVE = re.compile(r"-\.?\d")
 _NO_PLUGIN = "--no-plugin"
 _SHORT = {"recipe": "-r", "model": "-m", "data": "-d", "out": "-o"}
 _ONCE = ("recipe", "model", "prompt", "out", "seed", "resume", "save-recipe")
-_WITH_VALUE = (*_ONCE, "data", "dev", "set", *PART_FLAGS)
+_LONG = {"seed": "train.seed", "model": "model.name", "prompt": "model.prompt",
+         "data": "data.path", "dev": "train.dev", "report": "train.report"}  # fmt: skip
+_WITH_VALUE = (*_ONCE, "data", "dev", "set", "report", *PART_FLAGS)
 
 
 def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -45,7 +47,11 @@ def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def check_once(words: Sequence[str]) -> None:
     """Refuse a flag that takes one value and is given again; of an option the last value counts."""
-    given = _values(words)
+    given = _values(settings_as_sets(words))
+    paths = {text.partition("=")[0] for text in given["set"]}
+    for flag, path in _LONG.items():
+        if given[flag] and path in paths:
+            raise CseError(f"is --{path} too", where=f"--{flag}", hint="leave one out")
     for flag in _ONCE:
         if len(values := dict.fromkeys(given[flag.replace("-", "_")])) > 1:
             hint = "leave one out"

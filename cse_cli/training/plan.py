@@ -292,7 +292,8 @@ def format_steps(composition: Composition) -> str:
     count = composition.train.max_steps if rounds else composition.facts.steps
     if count is None:
         return ", steps per round as its pairs require" if rounds else ""
-    return f", {'in each round ' * rounds}{count:,} step{'s' * (count != 1)}"
+    limit = " a round, unless its miner says otherwise" if rounds else ""
+    return f", {count:,} step{'s' * (count != 1)}{limit}"
 
 
 def _part(part: PlannedPart) -> str:

@@ -116,11 +116,13 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
 def absolute_path(value: Any, registry: Registry) -> Any:
     """Return the absolute path of a file or folder that is there; any other value as it is.
 
-    Names of installed encoders and data sets go before files.
+    Names of installed encoders and data sets go before files. ``?options`` of a file stay.
     """
-    path = os.path.expanduser(value or "")
+    path, mark, how = os.path.expanduser(value or ""), "", ""
+    if not os.path.exists(path):
+        path, mark, how = path.partition("?")
     name = value in _WORDS or registry.has("encoder", value) or value in registry.datasets()
-    return value if name or not os.path.exists(path) else os.path.abspath(path)
+    return value if name or not os.path.exists(path) else os.path.abspath(path) + mark + how
 
 
 def with_absolute_paths(composition: Composition, registry: Registry) -> Composition:
@@ -155,6 +157,11 @@ def advice(run: Composition, registry: Registry, corpus: Corpus | None = None) -
 def _of_sizes(run: Composition) -> Iterator[str]:
     """Yield warnings of sizes that do not fit each other."""
     train, facts = run.train, run.facts
+    typed = {path for path, origin in run.origins.items() if origin == "the command line"}
+    if "train.epochs" in typed and train.max_steps is not None:
+        yield f"train.epochs is not used: train.max_steps = {train.max_steps} ends the run"
+    if "data.shuffle" in typed and run.of("sampler"):
+        yield f"data.shuffle is not used: {run.of('sampler')[0].path} orders the rows"
     if train.chunk_size is not None and train.chunk_size > train.batch_size:
         yield (
             f"train.chunk_size {train.chunk_size} is larger than train.batch_size "
@@ -228,8 +235,14 @@ def _of_patience(run: Composition, registry: Registry) -> Iterator[str]:
     train, installed = run.train, registry.datasets()
     has_pairs = any(path in installed for path in run.data.path)  # what auto finds pairs of
     named = (has_pairs if name == "auto" else name != "none" for name in train.dev)
-    if run.data.held_out or any(named):
+    has_dev = run.data.held_out or any(named)
+    if has_dev and train.eval_steps != 0:
         return
+    lack, hint = "a dev set", "add a dev set with --dev FILE"
+    if has_dev:
+        lack, hint = "evaluations", "set train.eval_steps"
+    if train.select_start:
+        yield f"train.select_start has no effect without {lack}: the last weights are kept; {hint}"
     steps = "all its epochs" if train.max_steps is None else f"all its {train.max_steps} steps"
     waits = [("train.patience", train.patience, steps)]
     for part in run.round_miners:
@@ -238,6 +251,5 @@ def _of_patience(run: Composition, registry: Registry) -> Iterator[str]:
     for path, patience, bound in waits:
         if patience is not None:
             yield (
-                f"{path} = {patience} has no effect without a dev set: a round takes {bound}; "
-                "add a dev set with --dev FILE"
+                f"{path} = {patience} has no effect without {lack}: a round takes {bound}; {hint}"
             )

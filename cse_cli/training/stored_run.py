@@ -182,7 +182,7 @@ class StoredRun:
             hint = did_you_mean(document, list(dict.fromkeys(names))[:1000])
             raise CseError("the data has no such document", where="--document", value=document,
                            hint=hint)  # fmt: skip
-        first, second = pairs["text"], pairs["positive"]
+        first, second = pairs["text"], pairs.get("positive")
         if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
             what = "this run pairs texts that its miner made, not sentences of a document"
             raise CseError(what, where="--document", hint="leave it out to see the first pairs")

@@ -274,7 +274,7 @@ def read_values(
             parsed = int(text) if kind == "int" else float(text)
         except ValueError:
             parsed = math.nan
-        if not math.isfinite(parsed):
+        if not math.isfinite(parsed) or (kind == "int" and abs(parsed) >= 2**63):
             noun = "integer" if kind == "int" else "finite number"
             raise CseError(
                 f"column {column} must hold {noun}s",

@@ -198,6 +198,10 @@ def read_data(options: DataOptions, registry: Registry | None = None) -> Data:
         if values and len(values) != len(sources):
             what = f"{len(values)} of {len(sources)} data sets have one"
             raise CseError(what, where=f"data.{name}", value=values, hint="name one for each")
+        other = "held_out" if options.held_out else options.split_tokens and "split_tokens"
+        if values and other and (name, other) != ("weights", "split_tokens"):
+            what = f"changes the texts that data.{other} reads, so a run has one of them"
+            raise CseError(what, where=f"data.{name}", value=values, hint="leave one out")
     parts: list[SourceTable] = []
     left = options.limit
     for number, source in enumerate(sources):

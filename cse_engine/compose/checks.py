@@ -42,7 +42,7 @@ def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse a run without a row pooler, and two of these, slicers, samplers or adapters."""
+    """Refuse a run without a row pooler, two of a kind, and layers beside an adapter."""
     rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
     if not rows:
         names = installed_poolers(registry, RowPoolerSpec)
@@ -55,6 +55,9 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
             hint = f"remove {len(names) - 1}, for instance --{parts[0].kind} ~{names[0]}"
             what = f"a run has one {noun}, not {' and '.join(names)}"
             yield CseError(what, where=parts[0].kind, hint=hint)
+    if run.model.train_layers and run.of("adapter"):
+        what, hint = "the adapter of this run decides what is trained", "leave one out"
+        yield CseError(what, where="model.train_layers", value=run.model.train_layers, hint=hint)
 
 
 def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
@@ -98,7 +101,12 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
                 hint = did_you_mean(name, names)
                 yield CseError("unknown negative store", where=where, value=name, hint=hint)
         served = any(run.serves(store, loss) for store in stores)
-        if served or not cast(LossSpec, loss.spec).contrastive:
+        if not cast(LossSpec, loss.spec).contrastive:
+            continue
+        if served and (taken, options.directions) == ("stored", "both"):
+            what = "positives as anchors have no stored negatives, which are the anchors'"
+            yield CseError(what, where=where, value=taken, hint=f"--set {where}=all")
+        if served:
             continue
         if taken == "none":
             what, hint = "a contrastive loss needs negatives", f"--set {where}=all"

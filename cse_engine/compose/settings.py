@@ -80,7 +80,7 @@ class TrainOptions(Options):
     epochs: float = Field(default=1.0, gt=0)
     """Passes over the data; may be a fraction."""
     max_steps: int | None = Field(default=None, ge=0)
-    """Stop after N steps, even if train.epochs asks for more; 0 saves the encoder as it is."""
+    """Stop after N steps, whatever train.epochs asks for; 0 saves the encoder as it is."""
     eval_steps: int | None = Field(default=None, ge=0)
     """Steps between evaluations on the dev sets, the first before step 1; 0 means never. By default
     125, or a tenth of a shorter run."""

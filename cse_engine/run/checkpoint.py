@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -116,7 +116,7 @@ def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
-    """Put weights back; refuse those of another model or version of a part."""
+    """Put weights back, and branches that are saved too; refuse those of another model or part."""
     shared = _shared_test(assembly)
     for prefix, module in _modules(assembly):
         now = module.state_dict() if prefix != ENCODER else {}
@@ -129,6 +129,8 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
             what = f"does not fit its checkpoint: {str(error).splitlines()[-1].strip(' .')}"
             hint = "a buffer must keep its shape; or install the version that the run started with"
             raise CseError(what, where=where, hint=hint) from None
+    members = [f"branch.{name}" for name in assembly.composition.inference.ensemble]
+    _restore_states(assembly, saved, members)
 
 
 def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:
@@ -176,7 +178,13 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights and the state of parts back."""
     restore_weights(assembly, saved)
-    for path, part in assembly.parts.items():
+    _restore_states(assembly, saved, assembly.parts)
+
+
+def _restore_states(assembly: Assembly, saved: Checkpoint, paths: Iterable[str]) -> None:
+    """Put the state of parts back that are no modules."""
+    for path in paths:
+        part = assembly.parts[path]
         if not isinstance(part, nn.Module):
             tensors = {n: v.to(assembly.device) for n, v in saved.part(f"part.{path}").items()}
             part.load_state_dict({**tensors, **saved.values["parts"].get(path, {})})

@@ -12,8 +12,9 @@ from cse_core.registry.registry import Registry
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
 
-_READ = (".json", ".txt", ".model", ".safetensors", ".bin", ".jsonl", ".tsv", ".gz", ".zst")
-"""Ends of the names of a model's files that are read."""
+_READ = (".json", ".txt", ".model", ".safetensors", ".bin", ".jsonl", ".tsv", ".gz", ".zst", ".csv",
+         ".parquet", ".arrow", ".trec", ".qrels", ".xml")  # fmt: skip
+"""Ends of the names of files that are read of a model, or of a folder of dev sets."""
 
 
 def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:

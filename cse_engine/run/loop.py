@@ -118,7 +118,7 @@ class TrainingLoop:
             return
         step, path, method = bad
         index = self.batches.at(step)
-        texts = {name: self.rows.texts(name, index) for name in self.rows.columns}
+        texts = {name: self.rows.of_rows(name, index) for name in self.rows.columns}
         file = folder / f"not-finite-step-{step + 1}.json"
         if rank_and_size()[0] == 0:
             about = {"round": self.current.number, "step": step + 1, "part": path, "method": method}

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from cse_core.errors import CseError, raise_all
+from cse_core.parts import Adapter
 from cse_core.protocols import Corpus, TextReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
@@ -103,6 +104,9 @@ def prepare(
         changed = [name for name, value in before.items() if now.get(name) != value]
         what, hint = "has changed since the run started", "restore it as it was, or start a new run"
         raise_all([CseError(what, where=name, hint=hint) for name in changed])
+        if recorded["processes"] != processes:
+            was = f"{recorded['processes']} process{'es' * (recorded['processes'] > 1)}"
+            reporter.warning(f"the run began with {was}, and has other dropout masks from here on")
     assembly = build(
         composition,
         corpus=corpus,
@@ -112,6 +116,10 @@ def prepare(
         total_steps=options.steps(len(corpus)),
         read=load,
     )
+    for adapter in assembly.of("adapter").values() if options.merge else ():
+        if type(adapter).merged is not Adapter.merged:
+            what = f"the mean of the matrices of {adapter.path} is not the mean of what they change"
+            raise CseError(what, where="train.merge", value=options.merge, hint="leave one out")
     rows = TrainingRows(corpus, composition.model.max_length, make_table=make_table)
     show_corpus(assembly, corpus)
     return Prepared(composition, registry, reporter, precision, corpus, rows, scorer, assembly)

@@ -206,7 +206,8 @@ class Trainer:
                 self._save(loop)
         meters = Meters(losses, self.assembly.device)
         while not (loop.over or self._enough(patience)):
-            result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
+            logged = intervals.due(loop.done + 1, scored=scored).log
+            result = loop.step(count_negatives=logged)
             meters.add(result)
             self.reporter.step(loop.done)
             if loop.done == min(FIRST_STEPS, loop.total):

@@ -122,6 +122,14 @@ class TrainingRows:
             return self.corpus.column(name).take(rows[index.numpy()])
         return [source[row] for row in index.tolist()]
 
+    def of_rows(self, column: str, index: Tensor) -> list[Any]:
+        """Return the text of each row ``[B]``, or its list of texts."""
+        if (offsets := self.offsets(column)) is None:
+            return list(self.texts(column, index))
+        rows = self.corpus_row[index]
+        ends = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
+        return [self.texts(column, torch.arange(*pair)) for pair in ends]
+
     def values(self, column: str, kind: ColumnType) -> Tensor:
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
         if column not in self._values:
@@ -231,7 +239,7 @@ def _numbers(values: Sequence[Any], kind: ColumnType, column: str, where: str) -
     dtype = np.int64 if kind == "int" else np.float64
     try:
         numbers = np.array([dtype(value) for value in values], dtype)
-    except ValueError:
+    except (ValueError, OverflowError):
         numbers = np.array([np.nan])
     if not np.isfinite(numbers).all():
         what = f"column {column} must hold {'integers' if kind == 'int' else 'finite numbers'}"

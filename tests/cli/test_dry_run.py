@@ -101,7 +101,7 @@ def test_the_plan_says_model_parts_views_passes_and_steps(cse: Cse, sentences: P
         said = cse("train", "--recipe", "neighbour", *data, "--dry-run").out
         assert "steps per round as its pairs require" in said
         words = ("--recipe", "neighbour", *data, "--train.max_steps", "1", "--dry-run")
-        assert "in each round 1 step," in cse("train", *words).out
+        assert "1 step a round, unless" in cse("train", *words).out
 
 
 def test_settings_of_the_plan_and_a_saved_recipe(cse: Cse, sentences: Path, tmp_path: Path) -> None:

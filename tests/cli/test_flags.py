@@ -39,6 +39,8 @@ def test_a_flag_of_one_value_is_given_once() -> None:
          r"--recipe: given more than once \(dclr, simcse\); name one, and add parts of the other: "
          r"--loss \+NAME"),
         (["-o", "a", "--out", "b"], r"--out: given more than once \(a, b\); leave one out"),
+        (["--train.seed", "3", "--seed", "4"], "--seed: is --train.seed too; leave one out"),
+        (["-d", "a", "--set", "data.path=b"], "--data: is --data.path too; leave one out"),
     ):  # fmt: skip
         with pytest.raises(CseError, match=said):
             check_once(words)

@@ -63,6 +63,7 @@ def test_one_command_begins_goes_on_and_ends(
     words = (*words, "--out", str(run))
     stopped_after(cse, monkeypatch, 2, *words)
     refused(cse(*words, "--train.lr", "2e-3"), "train.lr", "was 0.001 when the run began")
+    assert cse(*words, "--dry-run").code == 0
     said = cse(*words)
     assert said.code == 0 and "resuming after step 2" in said.err
     assert f"cse search '{run}'" in said.out, "what is printed can be typed"

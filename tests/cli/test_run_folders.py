@@ -15,8 +15,10 @@ import pytest
 from cse_testkit.tiny import tiny_encoder
 
 from cse_cli.main import run as cse_run
+from cse_cli.plugins.installed import Installed
+from cse_cli.training.resolving import absolute_path
 from cse_core.errors import CseError
-from cse_core.files import lock_folder
+from cse_core.files import atomic_folder, lock_folder, remove_stale_files
 from cse_engine.run.run_folder import RunFolder
 from tests.fixtures.command_line import Cse, refused
 
@@ -54,6 +56,8 @@ def test_a_run_goes_on_from_anywhere(cse: Cse, trained: Path, run: Path, tmp_pat
     assert recipe["model"]["name"] == str(trained / "encoder")
     assert recipe["train"]["precision"] != "auto", "but what it became"
     assert (trained / "runs/latest").readlink() == Path("one")
+    read = "pairs.tsv?quotes=no"
+    assert absolute_path(read, Installed().registry) == str(tmp_path / read)
     assert cse("train", "--recipe", "run", "--out", "again", "-q").code == 0
     assert not (tmp_path / "latest").exists()
     whole = Path(shutil.move(run / "model", tmp_path / "whole"))
@@ -71,6 +75,18 @@ def test_a_run_goes_on_from_anywhere(cse: Cse, trained: Path, run: Path, tmp_pat
         resumed = run / "model" / file.relative_to(whole)
         if file.name != "README.md":  # which names the run by its folder
             assert resumed.read_bytes() == file.read_bytes(), file
+
+
+def test_a_folder_that_was_being_replaced_is_put_back(tmp_path: Path) -> None:
+    for name in ("step-0", "step-1"):
+        with atomic_folder(tmp_path / name) as made:
+            (made / "state.json").write_text(name)
+    os.replace(tmp_path / "step-0", tmp_path / ".step-0-old-0123abcd")  # killed here
+    shutil.copytree(tmp_path / "step-1", tmp_path / ".step-1-old-0123abcd")
+    (tmp_path / ".step-0-0123abcd").mkdir()
+    remove_stale_files(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-0", "step-1"]
+    assert (tmp_path / "step-0/state.json").read_text() == "step-0"
 
 
 def test_a_run_is_replaced_by_force_alone(cse: Cse, run: Path, tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def bench(
     precision: Annotated[
         str, _option(metavar="NAME,NAME", help="Measured in turn; train.precision is not used.")
     ] = "fp32,bf16",
-    steps: Annotated[int, _option(min=1, metavar="N", help="Timed steps per round.")] = 5,
+    steps: Annotated[
+        int, _option(min=1, metavar="N", help="Timed per round; train.max_steps is not used.")
+    ] = 5,
     rounds: Annotated[
         int, _option(min=1, metavar="N", help="Rounds; each measures every precision once.")
     ] = 5,

@@ -86,15 +86,8 @@ def score_tasks(
                 items=(predicted == classes[scored])[np.argsort(scored)],
             )
         )
-    mean = mean_of(
-        results,
-        TRANSFER_TASKS,
-        prefix="transfer.",
-        key="tasks",
-        sums=("train", "test"),
-        split="",
-        setting="mean",
-    )
+    mean = mean_of(results, TRANSFER_TASKS, prefix="transfer.", key="tasks", sums=("train", "test"),
+                   split="", setting="mean")  # fmt: skip
     return results + mean
 
 

@@ -173,7 +173,8 @@ def test_half_of_a_surrogate_pair_is_refused(downloads: Path) -> None:
 
 def test_sets_to_choose(cse: Cse, tmp_path: Path) -> None:
     refused(cse("data", "fetch", "collections", "--only", "scifcat"), "did you mean scifact?")
-    refused(cse("data", "fetch", "a/b", "--only", "c"), "--only: is for sets of several files")
+    for flag in (("--only", "c"), ("--list",), ("--from", "c"), ("--data-dir", "c")):
+        refused(cse("data", "fetch", "a/b", *flag), f"{flag[0]}: is for sets of several files")
     shown = cse("data", "fetch", "sts", "--only", "sts12.test", "--list").out
     assert "sts12.test.tsv.gz" in shown and "sts13" not in shown
     for file in table().files:

@@ -142,7 +142,14 @@ def _send(
     api = HfApi(library_name="cse")
     try:
         made = api.create_repo(name, private=private, exist_ok=update)
+        if (
+            private and update and not api.repo_info(name).private
+        ):  # nobody's repository is hidden by this
+            hint = "hide it in its settings on the hub, or leave out --private"
+            raise CseError("is a public repository", where="OWNER/NAME", value=name, hint=hint)
         api.create_commit(name, adding, commit_message=message)
+    except CseError:
+        raise
     except Exception as error:  # the library, its transport and the network have many kinds
         code = getattr(getattr(error, "response", None), "status_code", None)
         said = re.sub(r"\(Request ID: [^)]*\)", "", " ".join(str(error).split())).strip()

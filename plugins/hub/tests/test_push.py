@@ -47,12 +47,16 @@ class Hub:
         self.made: list[dict[str, Any]] = []
         self.commits: list[tuple[str, str, dict[str, bytes]]] = []
         self.fails: dict[str, int] = {}
+        self.private = True
 
     def create_repo(self, name: str, **options: Any) -> str:
         if code := self.fails.get("create_repo"):
             raise RefusedError(code)
         self.made.append({"name": name, **options})
         return URL
+
+    def repo_info(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(private=self.private)
 
     def create_commit(
         self, name: str, adding: list[CommitOperationAdd], *, commit_message: str
@@ -98,6 +102,9 @@ def test_a_run_is_pushed_with_card_and_recipe_and_nothing_else(
     words = (str(trained), "me/mine", "--update", "--private", "--json")
     assert json.loads(cse("push", *words).out)["url"] == URL
     assert hub.made[1] == {"name": "me/mine", "private": True, "exist_ok": True}
+    hub.private, count = False, len(hub.commits)
+    refused(cse("push", *words), "is a public repository", "leave out --private")
+    assert len(hub.commits) == count
 
 
 def test_a_dry_run_asks_nobody(hub: Hub, cse: Cse, trained: Path) -> None:

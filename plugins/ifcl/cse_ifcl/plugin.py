@@ -42,9 +42,7 @@ def _checked(options: FusionOptions, facts: RunInfo) -> FusionOptions:
     if name is None or not name.startswith((".", "/", "~")):
         return options
     if not Path(name).expanduser().exists():
-        raise ValueError(
-            f"model = {name}: no such folder; name another: --set aug.fusion.model=NAME"
-        )
+        raise ValueError(f"model = {name}: no such folder; name another")
     return options
 
 
@@ -60,8 +58,7 @@ def _vocabulary(options: FusionOptions, facts: RunInfo) -> list[str]:
         return []
     return [
         f"column {options.column} is read by the embeddings of {facts.model} itself, whose "
-        "vocabulary may not be made for that language: name a model of that language, "
-        "--set aug.fusion.model=NAME"
+        "vocabulary may not be made for that language: set its option model to one of that language"
     ]
 
 
@@ -86,7 +83,7 @@ def _with_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
 def _of_a_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     """Refuse synonyms of nothing."""
     if options.lexicon is None:
-        raise ValueError("has no synonyms; name a table of them: --set aug.synonym.lexicon=FILE")
+        raise ValueError("has no synonyms; set its option lexicon to a table of them")
     return _with_lexicon(options, facts)
 
 

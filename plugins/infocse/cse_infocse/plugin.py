@@ -66,6 +66,15 @@ def _turns(options: IdcLabelsOptions, facts: object) -> list[str]:
     return [
         f"rounds of clusters before each round of labels: {_until(options.idc_rounds)}{after}",
         f"rounds of labels: {_until(options.rounds)}",
+        *_sizes(options, facts),
+    ]
+
+
+def _sizes(options: LabelsOptions, facts: object) -> list[str]:
+    """Say what takes the place of the run's own options in a round."""
+    return [
+        f"a round of labels has batches of {options.batch_size} and at most {options.epochs:g} "
+        "epochs, not those of train; chunk_size and patience are the miner's too"
     ]
 
 
@@ -139,6 +148,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             factory="cse_infocse.labels:Labels",
             options="cse_infocse.options:LabelsOptions",
             requires=_label_needs,
+            plan_notes=_sizes,
             resolve_options=_with_its_file,
             columns=OWN_TEXTS,
         ),

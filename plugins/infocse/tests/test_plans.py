@@ -75,3 +75,15 @@ def test_what_an_option_of_another_way_would_do_is_refused_in_one_line() -> None
         kinds = {"positives": ["~idc", "+idc-kmeans"]}
         line = refusal(planned, f"positives.idc-kmeans.{setting}", kinds=kinds)
         assert f"positives.idc-kmeans.{setting.partition('=')[0]}" in line
+
+
+def test_a_plan_says_what_rounds_of_labels_take() -> None:
+    said = printed(planned(recipe="infocse-finetune", dev=["none"]))
+    assert "has batches of 64 and at most 20 epochs, not those of train" in said
+
+
+def test_a_start_without_evaluations_is_told() -> None:
+    sets = ("train.select_start=true", "train.eval_steps=0", "train.patience=none")
+    said = advice(planned(*sets, dev=["news.dev.jsonl"]), installed_registry())
+    (line,) = (line for line in said if "select_start" in line)
+    assert "no effect without evaluations: the last weights are kept; set train.eval_steps" in line

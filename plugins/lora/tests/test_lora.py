@@ -118,6 +118,11 @@ def test_refusals_are_one_line(encoder: str, monkeypatch: pytest.MonkeyPatch) ->
         "adapter.lora.targets: BertModel has no linear layer of this name (got 'walue'); "
         "did you mean value?"
     )
+    merging = {"train.merge": [0.5], "train.select_start": True}
+    more = {"data": TEXTS, "dev": "none", "quiet": True, "options": {**SHORT, **merging}}
+    assert refusal(cse.train, "simcse", **{**given, **more}).startswith(
+        "train.merge: the mean of the matrices of adapter.lora is not the mean of what they change"
+    )
     monkeypatch.setattr(LoraModel, "target_module_mapping", {})
     line = refusal(cse.plan, "simcse", **given)
     assert line.startswith("adapter.lora: BertModel cannot be adapted: ")

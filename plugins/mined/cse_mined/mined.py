@@ -103,6 +103,10 @@ class Mined(PositiveMiner):
         super().__init__(options, setup)
         self.mined = 0
         self.device = setup.device
+        try:  # the plan could not know how many steps epochs of a source are
+            self.every = options.steps_of(setup.total_steps)
+        except ValueError as error:
+            raise CseError(str(error), where=f"positives.{setup.name}") from None
         loaded = None if options.texts is None else setup.load_texts(options.texts)
         self.more = [] if loaded is None else [loaded.column("text")]
 
@@ -142,7 +146,7 @@ class Mined(PositiveMiner):
             columns["positive"] = rows.numpy()
         return Round(
             {**columns, "negative": texts.take(negatives[which, places].numpy())},
-            train={"max_steps": options.every},
+            train={"max_steps": self.every},
             keep_optimizer=True,
             keep_schedule=True,
         )

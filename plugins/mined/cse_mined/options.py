@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from cse_core.options import MinerOptions
+from cse_core.options import Location, MinerOptions
 
 
 class MinedOptions(MinerOptions):
@@ -14,8 +14,8 @@ class MinedOptions(MinerOptions):
 
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 4
     """How many times it mines, each time before a round."""
-    every: Annotated[int, Field(ge=1, le=10**9)] = 500
-    """Steps of a round."""
+    every: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Steps of a round; by default the run's steps divided by ``rounds``."""
     rows: Annotated[int, Field(ge=1, le=10**9)] | None = None
     """Rows whose anchors are searched in a round, others in each; by default all. A round trains
     ``every`` times the batch size of them: that number saves the rest of the search."""
@@ -31,7 +31,7 @@ class MinedOptions(MinerOptions):
     """absolute: the margin is a difference of cosines; relative: a share of the positive's."""
     take: Literal["nearest", "drawn"] = "nearest"
     """Of the remaining texts, the nearest, or some drawn by the seed."""
-    texts: str | None = None
+    texts: Location | None = None
     """A file or data set whose texts may be negatives too."""
 
     @model_validator(mode="after")
@@ -42,3 +42,16 @@ class MinedOptions(MinerOptions):
                 "raise depth"
             )
         return self
+
+    def steps_of(self, run: int | None) -> int | None:
+        """Return the steps of a round of a run with so many, None where it is not known yet.
+
+        Raises:
+            ValueError: If the rounds need more steps than the run has.
+        """
+        steps = self.every or (run and run // self.rounds)
+        if run is not None and (not steps or self.rounds * steps > run):
+            needed = f"{self.rounds} rounds of {steps or 1:,}"
+            raise ValueError(f"the run has {run:,} steps, not {needed}: set rounds and every, or "
+                             "train.max_steps")  # fmt: skip
+        return steps

@@ -17,10 +17,17 @@ PAPER = Paper(
 )
 
 
+def _checked(options: MinedOptions, facts: RunInfo) -> MinedOptions:
+    """Refuse rounds that need more steps than the run has."""
+    options.steps_of(facts.steps)
+    return options
+
+
 def _notes(options: MinedOptions, facts: RunInfo) -> list[str]:
     """Say how many steps the rounds have together."""
-    steps = options.rounds * options.every
-    return [f"{options.rounds} rounds of {options.every} steps, {steps:,} in all"]
+    steps = options.steps_of(facts.steps)
+    rounds = f"{options.rounds} round{'s' * (options.rounds > 1)}"
+    return [f"{rounds} of {steps:,} steps, {options.rounds * steps:,} in all" if steps else rounds]
 
 
 @hookimpl
@@ -35,6 +42,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             rounds=True,
             columns=("negative",),
             provides=("pairs",),
+            resolve_options=_checked,
             plan_notes=_notes,
             paper=PAPER,
         )

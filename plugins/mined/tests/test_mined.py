@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 import torch
 from cse_mined import mined
+from cse_mined.options import MinedOptions
 from cse_testkit import make_part
 from cse_testkit.tiny import shared_encoder
 from torch import Tensor
 
 import cse
+from cse_cli.main import run
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import RoundContext
@@ -168,7 +170,7 @@ def test_what_leaves_nothing_is_refused() -> None:
 
 
 def test_a_run_mines_again_and_resumes_bit_for_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     draws = random.Random(0)
     words = [f"{a}{b}" for a in "bdfgkl" for b in "aeiou"]
@@ -212,3 +214,15 @@ def test_a_run_mines_again_and_resumes_bit_for_bit(
     assert kept[0] == kept[1] and len({*kept[0]}) == 3, "the model moves, and so do its negatives"
     name = "model/model.safetensors"
     assert (whole / name).read_bytes() == (part / name).read_bytes()
+    assert run(["data", "show-pairs", str(whole), "--rows", "1"]) == 0
+    shown = {*map(str.strip, capsys.readouterr().out.splitlines())}
+    assert shown & {*texts[24:]}, "positives of the data"
+
+
+def test_rounds_are_shares_of_the_run() -> None:
+    assert MinedOptions(rounds=4).steps_of(66) == 16
+    assert MinedOptions(rounds=4, every=9).steps_of(66) == 9
+    assert MinedOptions(rounds=4).steps_of(None) is None
+    for options, steps in ((MinedOptions(rounds=4, every=17), 66), (MinedOptions(rounds=4), 3)):
+        with pytest.raises(ValueError, match=f"the run has {steps} steps, not 4 rounds of"):
+            options.steps_of(steps)

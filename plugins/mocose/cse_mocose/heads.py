@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from cse_core.errors import CseError
 from cse_core.parts import Head, Setup
-from cse_mocose.options import PredictorOptions, ProjectorOptions
+from cse_mocose.options import ProjectorOptions
 
 NORM_EPS = 1e-12
 """Epsilon of the layer norms: BERT's own, which the authors' code takes."""
@@ -68,9 +68,6 @@ class Predictor(_Layers):
     As in the authors' code the last layer is linear with tanh, those before it linear with layer
     norm and dropout.
     """
-
-    def __init__(self, options: PredictorOptions, setup: Setup) -> None:
-        super().__init__(options, setup)
 
     def _behind(self, number: int) -> list[nn.Module]:
         last = number == self.options.layers - 1

@@ -161,6 +161,7 @@ def test_every_mistake_is_a_line(tmp_path: Path) -> None:
         f"{axis}places = [{{ label = 'a', recipe = '@none', pool = ['cls'] }}]\nname = 'a'":
             ["a=a is scored as it is, so pool would change nothing; [scores.options]"],
         "summary = 'x'\n[[figures]]\ntype = 'curve'\nlines = 'nope'": ["figures.1.lines: no axis"],
+        "summary = 'x'\n[[figures]]\ntype = 'box'\nx = 'nope'": ["figures.1.x: no axis or column"],
         "summary = 'x'\n[tune]\nover = ['a']\nseeds = [-1]": ["tune.seeds.1: input should be"],
         "summary = 'x'\nwithin = 'base'": ["within: no axis or column is called base"],
         "summary = 'x'\nbaseline = 'base'": ["baseline: no point has this label"],

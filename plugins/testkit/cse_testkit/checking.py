@@ -196,8 +196,10 @@ def of_record(
         values = {"recipe": f"{info.distribution}/{record.name}", "registry": registry}
         yield from _of(RecipeSuite, part, _file(package_path, record.path), **values)
     elif isinstance(record, ReporterSpec):
+        declared = declared_options(info.distribution, f"reporter.{record.name}")
         values = {"reporter": f"{info.distribution}/{record.name}", "registry": registry}
-        yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
+        file = _file(load_factory, record.factory)
+        yield from _of(ReporterSuite, part, file, **values, options=declared)
     elif isinstance(record, ScheduleSpec):
         values = {"schedule": f"{info.distribution}/{record.name}", "registry": registry}
         yield from _of(ScheduleSuite, part, _file(load_factory, record.factory), **values)

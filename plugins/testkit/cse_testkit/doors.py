@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+import cse
 import cse_core
 
 TOOLKIT = ("cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse")
@@ -21,7 +22,8 @@ TOOLKIT = ("cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse")
 def doors() -> frozenset[str]:
     """Return the modules of the doors: ``cse``, ``cse_cli.api`` and the root of ``cse_core``."""
     root = (info.name for info in pkgutil.iter_modules(cse_core.__path__) if not info.ispkg)
-    return frozenset(["cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in root)])
+    inside = (*(f"cse_core.{name}" for name in root), *(f"cse.{name}" for name in cse.__all__))
+    return frozenset(["cse", "cse_cli.api", "cse_core", *inside])
 
 
 def behind_the_doors(package: str) -> dict[str, str]:
@@ -60,6 +62,14 @@ def _of_package(package: str) -> Iterator[tuple[str, str]]:
                 yield module, f"{path.relative_to(Path(folder).parent)}:{line}"
 
 
+@cache
+def _is_module(name: str) -> bool:
+    try:
+        return name.partition(".")[0] in TOOLKIT and find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is a module, or is not installed
+        return False
+
+
 def _imports(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the modules that a file imports, those inside functions too, with their lines."""
     todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
@@ -68,6 +78,8 @@ def _imports(path: Path) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module, node.lineno
+            for alias in node.names:  # a module of the package, or what it has
+                inner = f"{node.module}.{alias.name}"
+                yield inner if _is_module(inner) else node.module, node.lineno
         elif not isinstance(node, ast.expr):  # an expression imports nothing
             todo += [*ast.iter_child_nodes(node)][::-1]

@@ -12,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from cse_core.loading import load_factory
 from cse_core.options import Options
@@ -272,13 +274,20 @@ class ReporterSuite(Suite):
     ) -> None:
         """Call a new reporter as a run of three steps does."""
         spec = self.installed().one(ReporterSpec, self.reporter).spec
-        reporter = load_factory(spec.factory)(spec.options_class(**self.options))
+        try:
+            options = spec.options_class(**self.options)
+        except ValidationError as error:
+            if self.options:
+                raise
+            why = f"its options have no defaults: add [tool.cse.options.reporter.{spec.name}]"
+            raise NotAsked(why) from error
+        reporter = load_factory(spec.factory)(options)
         name = type(reporter).__name__
         assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"
 
-        def call(method: str, *values: Any) -> None:
+        def call(method: str, *values: Any) -> Any:
             try:
-                getattr(reporter, method)(*values)
+                return getattr(reporter, method)(*values)
             except Exception as error:
                 again = " of a run that goes on" if done else ""
                 what = f"{method}{again} raised {type(error).__name__}: {error}"
@@ -290,11 +299,19 @@ class ReporterSuite(Suite):
         call("begin", 0, len(lines), done)
         for line in lines[done:]:
             call("step", int(line["step"]))
+            measured = call("measure", torch.eye(4, 8))
+            numbers = isinstance(measured, Mapping) and set(map(type, measured.values()))
+            assert numbers is not False and numbers <= {int, float}, f"measure gave {measured!r}"
             call("line", line)
+            noted = call("check", line, {"batch": 4})
+            assert not isinstance(noted, str), f"check returned one text, {noted!r}, not some"
+            assert all(isinstance(text, str) for text in noted), f"check returned {noted!r}"
             if "tiny.dev.spearman" in line:
+                call("scoring", ["tiny.dev"])
                 call("scores", int(line["step"]), {"tiny.dev.spearman": 61.25}, True)
         call("warning", "vectors begin to collapse")
         call("end")
+        call("finish", folder, {"steps": len(lines), "score": 61.25})
 
 
 class ScheduleSuite(Suite):

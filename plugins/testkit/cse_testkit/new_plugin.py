@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.api import Registry, echo, installed
+from cse_cli.api import Installed, echo, installed
 from cse_core import __version__, options
 from cse_core.errors import CseError, did_you_mean
 from cse_core.hookspecs import NOUNS
@@ -68,7 +68,7 @@ def new_plugin(
     tests: change both to those of your method.
     """
     package = Package.named(name, kinds_of(kind or ["loss"]), author=author, paper=paper)
-    package.check_free(installed(context).registry)
+    package.check_free(installed(context))
     folder = package.write(out or Path(package.distribution))
     echo(f"written: {folder}")
     for path in sorted(folder.rglob("*")):
@@ -135,15 +135,16 @@ class Package:
             raise CseError(what, where="NAME", value=name, hint="choose another NAME")
         return package
 
-    def check_free(self, registry: Registry) -> None:
+    def check_free(self, plugins: Installed) -> None:
         """Check that no installed package has a record of its name and one of its kinds.
 
         Raises:
             CseError: If one has: the name alone would then mean neither.
         """
         for kind in self.kinds:
-            if registry.has(kind, self.name):
-                what = f"an installed package has a {NOUNS[kind]} of this name"
+            command = kind == "command" and plugins.commands.known([self.name])
+            if command or plugins.registry.has(kind, self.name):
+                what = f"an installed package has a {NOUNS.get(kind, kind)} of this name"
                 raise CseError(what, where="NAME", value=self.name, hint="choose another NAME")
 
     @property

@@ -19,7 +19,7 @@ from cse_cli.api import PluginInfo
 from cse_core.errors import CseError, did_you_mean, truncate_repr
 from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory, package_path
-from cse_core.records import ComponentSpec, Record, SourceSpec
+from cse_core.records import ConfiguredSpec, Record, SourceSpec
 from cse_testkit.doors import behind_the_doors, others_imported
 from cse_testkit.promises import NotMeant, Suite, plugins_of
 from cse_testkit.source_suite import SourceSuite
@@ -84,7 +84,7 @@ def needs_of(name: str) -> set[str]:
 
 def _options_of(record: Record) -> Collection[str]:
     """Return what ``[tool.cse]`` may name of a record: options, or attributes of its suite."""
-    if isinstance(record, ComponentSpec):
+    if isinstance(record, ConfiguredSpec):
         return record.options_class.model_fields
     return SourceSuite.__annotations__ if isinstance(record, SourceSpec) else ()
 

@@ -21,6 +21,7 @@ from cse_testkit import (
     train_together,
 )
 from cse_testkit.completion import complete
+from cse_testkit.doors import behind_the_doors
 from cse_testkit.watching import difference, same, snapshot
 from transformers import AutoModel, AutoTokenizer
 
@@ -275,3 +276,16 @@ def test_snapshots_take_what_refers_to_itself() -> None:
     held = Holder(torch.zeros(1), {})
     held.table["self"] = held
     assert difference(snapshot(held), snapshot(held)) is None
+
+
+def test_a_door_is_open_however_it_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cse_doors_tried").mkdir()
+    (tmp_path / "cse_doors_tried/__init__.py").write_text(
+        "from cse import questions, train\nfrom cse_cli import api\nfrom cse_core import parts\n"
+        "from cse_core import registry\nfrom cse import runs\nfrom cse_cli.main import run\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    behind = ["cse_core.registry", "cse.runs", "cse_cli.main"]
+    assert [*behind_the_doors("cse_doors_tried")] == behind

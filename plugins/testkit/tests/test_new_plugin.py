@@ -123,6 +123,8 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (("dclr",), "Python has a package cse_dclr already"),
         (("ema", "--kind", "branch"), "NAME: an installed package has a branch of this name"),
         (("bml",), "NAME: an installed package has a loss of this name (got 'bml')"),
+        (("train", "--kind", "command"), "NAME: an installed package has a command of this name"),
+        (("push", "--kind", "command"), "NAME: an installed package has a command of this name"),
         (("new", "--kind", "los"), "did you mean loss?"),
         (("new", "--kind", "recipes"), "--kind: no kind of record"),
         (("new", "--kind", ","), "--kind: names no kind"),

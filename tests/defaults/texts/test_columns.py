@@ -158,7 +158,7 @@ def test_a_column_with_a_type_holds_what_it_says(tmp_path: Path) -> None:
     assert corpus.values("topic", "label").tolist() == [1, 0], "by the order of the labels"
     bad: tuple[tuple[str, ColumnType, str], ...] = (
         ("good", "float", "finite numbers"), ("nan", "float", "finite numbers"),
-        ("1.5", "int", "integers"),
+        ("1.5", "int", "integers"), (str(2**63), "int", "integers"),
     )  # fmt: skip
     for cell, kind, noun in bad:
         path.write_text(f"text,score\na,1\nb,{cell}\n")

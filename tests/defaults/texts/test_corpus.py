@@ -187,3 +187,6 @@ def test_data_sets_with_weights_prompts_and_their_places(tmp_path: Path) -> None
     for name in ("weights", "prompts"):
         with pytest.raises(CseError, match=f"data.{name}: 1 of 2 data sets have one"):
             load(one, other, **{name: (1.0,) if name == "weights" else ("",)})
+        values = (2.0, 1.0) if name == "weights" else ("q: ", "")
+        with pytest.raises(CseError, match=f"data.{name}: changes the texts that data.held_out"):
+            load(one, other, **{name: values, "held_out": 1})

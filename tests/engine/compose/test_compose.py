@@ -232,6 +232,8 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     # Negatives and sizes
     ("loss.infonce.negatives=none", {}, ("negatives: a contrastive loss needs negatives",)),
     ("loss.infonce.negatives=stored", {}, ("no store of this run serves this loss",)),
+    ("loss.infonce.negatives=stored loss.infonce.directions=both --negatives ring", {},
+     ("negatives: positives as anchors have no stored negatives",)),
     ("train.batch_size=1", {}, ("batch_size: a batch of one sentence gives loss.infonce no",)),
     ("", {"rows": 1}, ("data.path: a batch of one",)),
     ("loss.infonce.negatives=[rin] --negatives ring", {},

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 import cse
 from cse_core.errors import CseError
+from cse_engine.run.checkpoint import Checkpoint, restore_weights
 
 BRANCH = {"branch": ["ema"], "pool": ["cls", "+mlp", "+token-vectors"]}
 SETS = ("branch.ema.decay=0.5", "inference.ensemble=['ema']", "train.lr=0.01")
@@ -59,3 +60,15 @@ def test_what_is_refused_and_warned_of(tmp_path: Path) -> None:
     rig.session.save(tmp_path / "model")
     plan = cse.plan(model=tmp_path / "model", data=["one text", "another"])
     assert any("starts without its encoders ema" in line for line in plan.warnings)
+
+
+def test_the_chosen_step_is_that_of_every_encoder() -> None:
+    rig = Rig(compose(kinds=BRANCH, sets=[*SETS, "views.positive.branch=ema"]))
+    loop, texts = rig.session._loop, list(rig.session.corpus.column("text"))[:5]
+    rig.step(2)
+    best, vectors = loop.checkpoint(), rig.session.encode(texts)
+    best = Checkpoint({n: value.clone() for n, value in best.tensors.items()}, best.values)
+    rig.step(2)
+    assert np.abs(rig.session.encode(texts) - vectors).max() > 1e-4
+    restore_weights(loop.assembly, best)
+    np.testing.assert_allclose(rig.session.encode(texts), vectors, atol=1e-6)

@@ -298,3 +298,10 @@ def test_rounds_bring_one_text_a_row(tmp_path: Path) -> None:
             "infocse", model=shared_encoder(), data=data, options={"views.positive.lists": "all"}
         )
     assert found.value.where == "views.positive.lists"
+
+
+def test_a_batch_that_is_shown_has_the_lists_of_its_rows() -> None:
+    made, index = columns(), torch.tensor([5, 1])
+    rows = TrainingRows(Corpus.from_columns(made), 32)
+    for name in ("positive", "text"):
+        assert rows.of_rows(name, index) == [made[name][5], made[name][1]]

@@ -84,6 +84,8 @@ def test_an_ema_branch_shares_the_frozen_weights(build: Build) -> None:
         torch.testing.assert_close(other, (before + one) / 2 if one.requires_grad else before)
     with pytest.raises(CseError, match="a run has one adapter, not biases and more; remove 1"):
         build(f'{ADAPTED}[[adapter]]\nuse = "biases"\nname = "more"\n')
+    with pytest.raises(CseError, match=r"train_layers: the adapter of this run decides what is"):
+        build(ADAPTED, "model.train_layers=[-1]")
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])

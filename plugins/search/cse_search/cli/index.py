@@ -89,8 +89,8 @@ def index(
             "--level",
             metavar="NAME",
             help="Keep the vectors of this level too, such as token, by which cse search --level "
-            "orders the first passages; in float16, or int8 with --vectors int8; none: no more "
-            "(default: as the index was made).",
+            "orders the first passages; in float16, or int8 with --vectors int8, not cut by "
+            "--truncate-dim; none: no more (default: as the index was made).",
             show_default=False,
         ),
     ] = None,

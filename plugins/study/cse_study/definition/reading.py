@@ -265,7 +265,8 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
         ]
     parts = dict.fromkeys(name for axis in study.axes for name in (axis.called, *axis.columns))
     for at, figure in enumerate(study.figures):
-        of_figure = {"lines": [figure.lines] if figure.lines else [], "where": figure.where}
+        x = figure.x if figure.type in ("curve", "box") else ""  # a scatter's may be a number
+        of_figure = {"x": {x} - {""}, "lines": {figure.lines} - {""}, "where": figure.where}
         named += [(f"figures.{at + 1}.{key}", name, parts, "no axis or column has this name")
                   for key, names in of_figure.items() for name in names]  # fmt: skip
     settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
