@@ -45,6 +45,11 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, and why one is broken."""
+    first = "--available" if available else "--cite" if cite is not None else None
+    others = {"--cite": cite if available else None, "--kind": kind, "--status": status}
+    for flag, value in others.items():
+        if first and value is not None:
+            raise CseError(f"is not used by {first}", where=flag, value=value, hint="leave it out")
     if available:
         _available(installed(context), json)
         return

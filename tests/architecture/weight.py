@@ -70,9 +70,9 @@ BOUNDS = (
     Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 800),
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 455),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_690),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_695),
     Bound("plugins", ("plugins",), 18_600, 26_494),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_450, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_453, tests=True),
 )
 
 

@@ -55,6 +55,7 @@ def test_without_an_index_and_with_a_broken_one(
         named.write_text(text)
         refused(cse("list-plugins", "--available"), "CSE_PLUGIN_INDEX: is not an index of plugins")
         assert index.who_has("margin") == ""
+    refused(cse("list-plugins", "--available", "--kind", "loss"), "--kind: is not used by --avail")
     named.unlink()
     refused(cse("list-plugins", "--available"), "does not answer", str(named))
     monkeypatch.delenv(index.INDEX_VARIABLE)

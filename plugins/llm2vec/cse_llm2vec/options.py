@@ -44,6 +44,6 @@ class EchoOptions(PoolerOptions):
     """mean: of the second text and what ends the row; last: the row's last token."""
     longest: Annotated[int, Field(ge=1, le=2**20)] | None = None
     """Tokens of a text that are read twice; by default all. Both and the template must fit into
-    model.max_length, which cuts the second."""
+    model.max_length, which cuts the second; where nothing is left of it, the first is pooled."""
     end: bool = True
     """End every row with the tokenizer's end token, if the tokenizer does not."""
