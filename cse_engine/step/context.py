@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cse_core.errors import CseError
 from cse_core.functional import derive_seed, hashed_uniform
 from cse_core.options import LossOptions
 from cse_core.token_batch import offsets_of, positions_of, ragged_index
@@ -120,7 +121,11 @@ class Context(StepContext):
         return starts + drawn.clamp_max(counts - 1), None
 
     def tokens(self, column: str) -> TokenBatch:
-        """Read the column, which the round tokenised before."""
+        """Read the column, which the round tokenised before; refuse one of lists."""
+        if self.places(column)[1] is not None:
+            what = f"column {column} holds lists, and a part of this run reads one text of each row"
+            hint = "set its view's lists = rows, or remove the part"
+            raise CseError(what, where="data", hint=hint)
         tokenizer = self.assembly.online.tokenizer
         return self.training.content(column, self.index, tokenizer)
 

@@ -64,15 +64,15 @@ def _lines_of(text: str) -> int:
 
 BOUNDS = (
     Bound("cse_core", ("cse_core",), 2_100, 2_551),
-    Bound("cse_engine", ("cse_engine",), 5_000, 6_716),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_721),
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_900),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_464),
     Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 800),
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 455),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_695),
-    Bound("plugins", ("plugins",), 18_600, 26_494),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_453, tests=True),
+    Bound("plugins", ("plugins",), 18_600, 26_520),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_507, tests=True),
 )
 
 

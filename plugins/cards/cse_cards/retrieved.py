@@ -166,7 +166,7 @@ class Retrieved(NegativeStore):
         self.near = state["near"].cpu() if self.searched >= 0 else None
 
     def _drawn(self, ctx: StepContext) -> Tensor:
-        """Return ``[B, take]`` which texts are drawn for the rows of the batch."""
+        """Return ``[B, take]`` which texts are drawn for the rows of the batch, one draw a row."""
         if self.known is None or self.near is None:
             raise RuntimeError(f"{self.name} has no neighbours to draw from")
         near = self.near[:, self.options.skip :]
@@ -174,7 +174,8 @@ class Retrieved(NegativeStore):
         draws = torch.rand(len(ctx.rows), width, generator=ctx.generator(f"{self.name}.draw"))
         chosen = draws.topk(min(self.options.take, width), dim=1).indices
         numbers = self.known.numbers(ctx.rows.cpu())
-        return near[numbers].gather(1, chosen).long()
+        rows = ctx.rows.cpu()
+        return near[numbers].gather(1, chosen).long()[places_of(rows, rows)]
 
     def _search(self, known: RoundTexts, ctx: RoundContext) -> Tensor:
         """Return ``[U, width]`` int32 neighbours of each text."""

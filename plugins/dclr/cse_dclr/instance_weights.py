@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.functional import places_of, similarity
+from cse_core.functional import similarity
 from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext
 from cse_dclr.options import InstanceWeightsOptions
@@ -51,7 +51,7 @@ class InstanceWeights(NegativeStore):
         seen = close > self.options.phi
         judged = []
         for block in blocks:
-            owner = places_of(negatives.row[block], batch.rows)
+            owner = negatives.owner[block]
             judged.append((block, seen[:, owner] & (owner >= 0)))
         for block, side in kept:
             close = similarity(anchors[batch.owner], self._centered(side))

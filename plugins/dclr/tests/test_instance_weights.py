@@ -46,6 +46,15 @@ def test_weights_in_loops() -> None:
         assert removed and float(log["instance-weights.removed"]) == pytest.approx(share)
 
 
+def test_pairs_of_one_row_are_judged_by_their_own_texts() -> None:
+    batch, fixed = (make_batch(sentences=3, seed=seed, rows=[7, 7, 9]) for seed in (0, 9))
+    found, _ = weighed(batch, fixed, view="positive", phi=0.0, center=False)
+    one, other = (fixed.views[name]["sentence"].vectors for name in ("anchor", "positive"))
+    for i, n in ((0, 2), (1, 2), (2, 0), (2, 1)):
+        similar = float(torch.cosine_similarity(one[i], other[n], dim=0)) > 0
+        assert bool(found.log_weights[i, n].isinf()) == similar
+
+
 def test_only_columns_of_the_batch_are_judged() -> None:
     """Noise, stored rows and hard negatives have weight 1, even of a sentence of the batch."""
     queue = Negatives.of(torch.ones(2, 8), 4, name="queue", row=torch.tensor([1, 40]))

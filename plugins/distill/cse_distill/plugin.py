@@ -43,7 +43,8 @@ def _of_lists(options: ListOptions) -> tuple[tuple[str, str], ...]:
 
 def _needs(options: ListOptions) -> tuple[str, ...]:
     needs = () if options.scores else (f"branch:{options.teacher}",)
-    return (*needs, "view:negative") if options.candidates == "own" else needs
+    own = [f"view:{name}" for name in options.views or ("negative",)]
+    return (*needs, *own) if options.candidates == "own" else needs
 
 
 def _scores(options: ListOptions) -> Reads:

@@ -69,7 +69,7 @@ class Guide(NegativeStore):
             if batch.roles.get(name) != "negative":
                 # A group of a miner has no texts: what it found is of a sentence of the batch.
                 known = "anchor" if view == "anchor" else self.options.view
-                yield block, self._by_owner(known, batch, ctx)[places_of(row, batch.rows)]
+                yield block, self._by_owner(known, batch, ctx)[negatives.owner[block]]
             elif view in self.options.views:
                 rows = ctx.vectors(view, branch)[SENTENCE]
                 yield block, _of(rows, batch.rows, row, slot)

@@ -90,6 +90,17 @@ def test_the_second_direction_has_the_same_thresholds() -> None:
             assert bool(found.log_weights[i, n].isinf()) == (close > most)
 
 
+def test_pairs_of_one_row_are_judged_by_their_own_positives() -> None:
+    """A round may pair a row of the corpus twice in a batch."""
+    rows = [7, 7, 9]
+    batch, guide = make_batch(sentences=3, rows=rows), guide_of(3, rows=rows)
+    found, _ = weighed(batch, guide)
+    one, other = (guide.views[name]["sentence"].vectors for name in ("anchor", "positive"))
+    for i, n in product(range(3), range(3)):
+        false = cosine(one[i], other[n]) > cosine(one[i], other[i]) + 1e-12
+        assert bool(found.log_weights[i, n].isinf()) == false, (i, n)
+
+
 def test_rows_of_the_guide_are_met_by_key() -> None:
     batch, guide, order = make_batch(views=ROLES), guide_of(4), torch.tensor([2, 0, 3, 1])
     turned = {

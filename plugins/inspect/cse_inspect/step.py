@@ -61,9 +61,10 @@ class WatchedStep:
         self.losses = {loss.name: opts for loss, opts in made_of if loss.name in session.losses}
         self.given: dict[str, list[Given]] = {}
         for name, options in self.losses.items():
-            both = getattr(options, "directions", "one") == "both"
+            sizes = max(1, len(options.dimensions))  # of one direction, the first is shown
+            count = sizes * (1 + (getattr(options, "directions", "one") == "both"))
             # A trial for the gradient of the inputs asks the losses too, before the step itself.
-            self.given[name] = calls.get(name, [])[-2 if both else -1 :]
+            self.given[name] = calls.get(name, [])[-count::sizes]
 
     def _columns(self) -> dict[str, str]:
         """Return the column of each view's texts, and of what each store keeps, where it is known.
@@ -101,7 +102,7 @@ class WatchedStep:
                 "weight": options.weight.at(self.step, total),
                 "level": options.level,
                 "target": options.target,
-                "value": round(sum(c.value for c in calls) / len(calls), 6) if calls else None,
+                "value": self.metrics[f"{name}.loss"] if calls else None,
                 **({} if calls else {"why": self._why_not(options)}),
                 "directions": [
                     _Direction(self, given, options, turned).to_json(rows, columns)

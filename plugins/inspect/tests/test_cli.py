@@ -224,3 +224,16 @@ def test_a_loss_that_was_not_computed_says_why(cse: Cse, encoder: str, data: Any
     assert found["smoothed"]["value"] is None
     assert found["smoothed"]["why"] == "positive 'knn-smoothing' does not exist yet in this step"
     assert "loss.smoothed: not computed, because positive" in cse("inspect", *words).out
+
+
+def test_a_loss_of_several_sizes_is_shown_once_a_direction(
+    cse: Cse, encoder: str, data: tuple[str, ...]
+) -> None:
+    both = ("--loss.infonce.directions", "both")
+    sizes = ("--loss.infonce.dimensions", "32,16")
+    plain, cut = (seen(cse, "--model", encoder, *data, *WORK, *both, *more, "--rows", "1")
+                  for more in ((), sizes))  # fmt: skip
+    shown = [[direction["shown"][0]["positives"][0] for direction in
+              each["losses"]["infonce"]["directions"]] for each in (plain, cut)]  # fmt: skip
+    assert shown[0] == shown[1] and len(shown[0]) == 2, "the first size is the whole vector"
+    assert cut["losses"]["infonce"]["value"] == cut["metrics"]["infonce.loss"]

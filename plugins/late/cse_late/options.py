@@ -42,6 +42,8 @@ class MaxSimOptions(LossOptions):
 class InsentOptions(LossOptions):
     """Options of ``insent``."""
 
+    negatives: Literal["none"] = "none"
+    """Its negatives are chunks of the batch, those of an equal document too."""
     chunks: str = "chunk"
     """Level of the vectors that are compared with a query."""
     column: str = "chunk"

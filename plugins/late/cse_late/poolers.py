@@ -48,7 +48,7 @@ class ChunkVectors(MultiVectorPooler):
         ends = self._ends(tokens, keep)
         index = keep.nonzero().squeeze(1)
         # How many ends stand before each token, which start again in each row.
-        passed = torch.cat([ends.new_zeros(1), ends[:-1].cumsum(0)])
+        passed = ends.cumsum(0) - ends
         chunk = torch.stack([row, passed])[:, index]
         lengths = torch.unique_consecutive(chunk, dim=1, return_counts=True)[1]
         return Units.of(tokens, index, lengths)

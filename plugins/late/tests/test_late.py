@@ -98,6 +98,7 @@ def test_chunks_by_hand(options: dict[str, Any], text: str, chunks: list[str]) -
     made = [tokenizer.hf.convert_ids_to_tokens(piece.tolist()) for piece in pieces]
     wanted = [tokenizer.hf.tokenize(chunk) for chunk in chunks]
     assert made == [*wanted, ["old"]] and units.row.tolist() == [0] * len(chunks) + [1]
+    assert not len(pooler.units(tokens.take_rows(torch.arange(0)), "positive").lengths)
 
 
 def test_a_saved_run_is_read_by_both_kinds_of_models(tmp_path: Path) -> None:

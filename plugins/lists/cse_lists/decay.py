@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.functional import listed, places_of, similarity
+from cse_core.functional import listed, similarity
 from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Negatives, StepContext
 from cse_lists.options import DecayOptions
@@ -36,7 +36,7 @@ class GaussianDecay(NegativeStore):
         frozen = [ctx.vectors(name, options.branch)[SENTENCE] for name in ("anchor", view)]
         zero = torch.zeros_like(batch.slot)
         anchors = listed(frozen[0], batch.owner, zero, 1).vectors[:, 0]
-        owner = places_of(negatives.row[block], batch.rows)
+        owner = negatives.owner[block]
         others = listed(frozen[1], owner, negatives.slot[block], 1).vectors[:, 0]
         base = similarity(anchors, others) / options.temperature
         logits = similarity(batch.anchors, negatives.vectors[block]).detach() / options.temperature

@@ -30,6 +30,18 @@ def _is_itself(options: DecayOptions | RankedOptions, facts: RunInfo) -> list[st
     return [f"branch {name} is {facts.model} itself: --branch.{name}.model MODEL names another"]
 
 
+def _of_other_logits(options: DecayOptions, facts: RunInfo) -> list[str]:
+    """Warn of a decay of logits that are not those of a loss."""
+    lines = []
+    for name, loss in facts.losses.items():
+        keys = () if loss["negatives"] in ("none", "in-batch") else ("temperature", "similarity")
+        given = {key: loss[key] for key in keys if key in loss}
+        ours = {"temperature": options.temperature, "similarity": "cosine"}
+        lines += [f"decays logits of {key} {ours[key]}, and loss.{name} has {value}"
+                  for key, value in given.items() if value != ours[key]]  # fmt: skip
+    return [*_is_itself(options, facts), *lines]
+
+
 @hookimpl
 def cse_negative_stores() -> list[StoreSpec]:
     """Return the decay of GCSE."""
@@ -41,7 +53,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             options="cse_lists.options:DecayOptions",
             requires=lambda options: (f"view:{options.view}",),
             encodes=lambda options: ("anchor", options.view),
-            plan_warnings=_is_itself,
+            plan_warnings=_of_other_logits,
             paper=GCSE,
         )
     ]

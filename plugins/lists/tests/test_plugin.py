@@ -103,3 +103,5 @@ def test_recipes_read_columns_of_lists() -> None:
         assert {name: lists.get(name) for name in wanted} == wanted
     (line,) = (line for line in compose(recipe="gcse", corpus=corpus).warnings if "itself" in line)
     assert "--branch.frozen.model MODEL" in line
+    run = compose(recipe="gcse", sets=["loss.infonce.temperature=0.1"], corpus=corpus)
+    assert any("logits of temperature 0.05, and loss.infonce has 0.1" in s for s in run.warnings)

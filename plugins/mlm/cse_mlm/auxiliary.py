@@ -31,7 +31,7 @@ class AuxiliaryMlm(nn.Module, TokenLoss):
     def __init__(self, options: AuxiliaryMlmOptions, setup: Setup) -> None:
         super().__init__()
         self.options, self.name = options, setup.name
-        self._mask = Mask(options, setup)
+        self._mask = Mask(options, setup, "loss")
         lower, self.head, _ = setup.load_masked_lm()
         self.head.tie(None)
         count = options.lower or max(1, lower.layer_count // 2)

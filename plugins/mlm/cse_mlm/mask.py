@@ -25,12 +25,12 @@ class Mask(Augmenter):
 
     options: HidingOptions
 
-    def __init__(self, options: HidingOptions, setup: Setup) -> None:
+    def __init__(self, options: HidingOptions, setup: Setup, kind: str = "aug") -> None:
         super().__init__(options, setup)
         tokenizer, token = setup.tokenizer.hf, options.token
         if token is not None and token not in tokenizer.get_vocab():
-            what = "the vocabulary has no such token"
-            raise CseError(what, where=f"aug.{setup.name}.token", value=token, hint="name another")
+            what, where = "the vocabulary has no such token", f"{kind}.{setup.name}.token"
+            raise CseError(what, where=where, value=token, hint="name another")
         known = tokenizer.mask_token_id
         self._mask = int(known if token is None else tokenizer.convert_tokens_to_ids(token))
         self._words = len(tokenizer)

@@ -17,7 +17,7 @@ from cse_core.records import (
 )
 
 if TYPE_CHECKING:
-    from cse_mlm.options import AuxiliaryMlmOptions
+    from cse_mlm.options import AuxiliaryMlmOptions, HidingOptions
 
 PAPER = Paper(
     "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019", "cse_mlm:papers/devlin-etal-2019-bert.bib"
@@ -27,6 +27,14 @@ WU = Paper("Wu et al.: InfoCSE, Findings of EMNLP 2022", "cse_mlm:papers/wu-etal
 
 def _views(options: AuxiliaryMlmOptions) -> tuple[str, ...]:
     return tuple(view for view in (options.view, options.second) if view is not None)
+
+
+def _needs(options: AuxiliaryMlmOptions) -> tuple[str, ...]:
+    return (*_token(options), *(f"view:{view}" for view in _views(options)))
+
+
+def _token(options: HidingOptions) -> tuple[str, ...]:
+    return () if options.token else ("mask-token",)
 
 
 @hookimpl
@@ -40,7 +48,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options="cse_mlm.options:MaskOptions",
             views=("masked",),
             provides=lambda options: tuple(f"labels:{v}" for v in options.views or ("masked",)),
-            requires=lambda options: () if options.token else ("mask-token",),
+            requires=_token,
             paper=PAPER,
         )
     ]
@@ -64,7 +72,7 @@ def cse_losses() -> list[LossSpec]:
             factory="cse_mlm.auxiliary:AuxiliaryMlm",
             options="cse_mlm.options:AuxiliaryMlmOptions",
             tokens=_views,
-            requires=lambda options: ("mask-token", *(f"view:{v}" for v in _views(options))),
+            requires=_needs,
             paper=WU,
         ),
     ]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.backend import TokenCount, TrainedModel
 from cse_core.errors import CseError
-from cse_core.model_card import Declared
+from cse_core.files import read_json
+from cse_core.model_card import Declared, checked_card
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -82,17 +83,13 @@ class Static:
             what = f"has a module {wrong[0]}, which cse does not have behind a static embedding"
             raise CseError(what, where="model.name", value=name, hint=hint)
         file = source.root / "config_sentence_transformers.json"
-        settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        settings = read_json(file, name, kind=dict) if file.is_file() else {}
         longest = source.config.get("max_length", 512) if source.model2vec else None
-        return Declared(
-            row={"use": "mean"},  # type: ignore[arg-type]
-            normalize="Normalize" in kinds or bool(source.config.get("normalize")),
-            max_length=longest,
-            prompts={key: text or "" for key, text in (settings.get("prompts") or {}).items()},
-            default_prompt_name=settings.get("default_prompt_name"),
-            truncate_dim=settings.get("truncate_dim"),
-            similarity_fn_name=settings.get("similarity_fn_name"),
-        )
+        named = ("prompts", "default_prompt_name", "truncate_dim", "similarity_fn_name")
+        values = {key: settings[key] for key in named if settings.get(key) is not None}
+        normalize = "Normalize" in kinds or bool(source.config.get("normalize"))
+        values |= {"row": {"use": "mean"}, "max_length": longest, "normalize": normalize}
+        return checked_card(values, file)
 
     def check(self, folder: Path, name: str) -> None:
         """Refuse a folder without a tokenizer."""
@@ -100,9 +97,11 @@ class Static:
 
     def count_tokens(self, folder: Path, texts: Sequence[str]) -> list[TokenCount]:
         """Count the tokens of texts, and those that the vocabulary lacks."""
-        from tokenizers import Tokenizer
+        from cse_static.tokenizer import StaticTokenizer
 
-        tokenizer = Tokenizer.from_str(_tokenizer_json(_folder(folder, str(folder))))
+        source = _folder(folder, str(folder))
+        _tokenizer_json(source)
+        tokenizer = StaticTokenizer.read(source.path / "tokenizer.json")
         tokenizer.no_truncation()
         unknown: Any = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
         rows = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)

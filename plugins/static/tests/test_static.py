@@ -155,6 +155,14 @@ def test_principal_components_and_weights() -> None:
 
 
 def test_damaged_folders(static: Path) -> None:
+    settings = static / "config_sentence_transformers.json"
+    for text, says in (
+        ("{", "is not valid JSON"),
+        ('{"similarity_fn_name": "hamming"}', "hamming"),
+    ):
+        settings.write_text(text)
+        assert says in refusal(cse.load, str(static))
+    settings.unlink()
     (static / "model.safetensors").write_bytes(b"no")
     assert "cannot be read" in refusal(cse.load, str(static))
     (static / "tokenizer.json").unlink()

@@ -38,6 +38,7 @@ class Second(nn.Module, Branch):
             sizes = {name: value.shape for name, value in ours.items()}
             if sizes != {name: value.shape for name, value in theirs.items()}:
                 self._refuse("has weights of other names or sizes than the run's model")
+            self.encoder = copy.deepcopy(online)  # a copy shares the weights that are not trained
             self.encoder.load_state_dict(theirs)
         of_heads = setup.heads if options.copies == "encoder+heads" else {}
         self.heads: Any = nn.ModuleDict(copy.deepcopy(dict(of_heads)))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import BranchSpec, LossSpec, MultiVectorSpec, Paper, RecipeSpec, ViewSpec
+from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
-    from cse_tncse.options import NormConstraintOptions, OfTwoEncoders
+    from cse_tncse.options import NormConstraintOptions, OfTwoEncoders, TwoEncodersOptions
 
 PAPER = Paper("Zong et al.: TNCSE, AAAI 2025", "cse_tncse:paper.bib")
 HINT = "--recipe tncse has both encoders and their views"
@@ -18,6 +19,15 @@ HINT = "--recipe tncse has both encoders and their views"
 def _views(options: OfTwoEncoders) -> tuple[str, ...]:
     names = (options.target, options.anchor_view, options.target_view)
     return tuple(f"view:{name}" for name in names)
+
+
+def _of_pairs(options: TwoEncodersOptions, facts: RunInfo) -> TwoEncodersOptions:
+    """Refuse hard negatives, of which the second encoder has no vectors."""
+    lacking = [name for name, view in facts.views.items() if view["role"] == "negative"]
+    if lacking and options.negatives not in ("stored", "none"):
+        what = f"the second encoder has no vectors of view {lacking[0]}"
+        raise ValueError(f"{what}: remove the view, or use another loss")
+    return options
 
 
 def _norms(options: NormConstraintOptions) -> tuple[str, ...]:
@@ -78,6 +88,7 @@ def cse_losses() -> list[LossSpec]:
             factory="cse_tncse.losses:TwoEncoders",
             options="cse_tncse.options:TwoEncodersOptions",
             requires=_views,
+            resolve_options=_of_pairs,
             hint=HINT,
             paper=PAPER,
         ),

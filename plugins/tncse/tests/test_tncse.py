@@ -101,6 +101,10 @@ def test_the_second_encoder_starts_from_another_model(tmp_path: Path) -> None:
     second = run.session.parts["branch.second"].encoder.state_dict()
     trained = other.session.parts["branch.online"].encoder.state_dict()
     assert all(torch.equal(second[name], trained[name]) for name in trained)
+    frozen = rig(**{"branch.second.model": str(folder), "model.freeze_embeddings": True})
+    branches = [frozen.session.parts[f"branch.{name}"] for name in ("online", "second")]
+    words = [next(branch.encoder.parameters()) for branch in branches]
+    assert not torch.equal(*words), "a weight that is not trained stays with its encoder"
     small = tiny_encoder(tmp_path / "small", hidden=16)
     with pytest.raises(CseError, match="weights of other names or sizes") as found:
         rig(**{"branch.second.model": str(small)}).session.prepare()
@@ -108,3 +112,9 @@ def test_the_second_encoder_starts_from_another_model(tmp_path: Path) -> None:
     cased = tiny_encoder(tmp_path / "cased", cased=True)
     with pytest.raises(CseError, match="reads texts as other tokens"):
         rig(**{"branch.second.model": str(cased)}).session.prepare()
+
+
+def test_hard_negatives_are_refused() -> None:
+    corpus = tiny_corpus(columns=("positive", "negative"))
+    with pytest.raises(CseError, match="second encoder has no vectors of view negative"):
+        compose(recipe="tncse", sets=["views.negative.column=negative"], corpus=corpus)

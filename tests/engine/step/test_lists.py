@@ -288,6 +288,17 @@ def test_lists_that_cannot_be_are_one_line(encoder: str, folder: Path) -> None:
         assert says in line, line
 
 
+def test_a_part_that_reads_tokens_of_a_column_of_lists_is_refused(tmp_path: Path) -> None:
+    rows = [{"text": f"old {i} the dog", "positive": ["a", "b"]} for i in range(40)]
+    data = tmp_path / "data.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows)))
+    sets = {"views.positive.column": "positive", "views.positive.lists": "draw",
+            "aug.template-only.gap": "padding"}  # fmt: skip
+    given: Any = {"model": shared_encoder(), "data": data, "dev": "none", "quiet": True}
+    with pytest.raises(CseError, match="column positive holds lists, and a part of this run reads"):
+        cse.train("promptbert", out=tmp_path / "run", options=sets, **given)
+
+
 def test_rounds_bring_one_text_a_row(tmp_path: Path) -> None:
     rows = [{"text": f"old {i} the dog", "positive": ["a", "b"], "document": i // 4}
             for i in range(40)]  # fmt: skip
