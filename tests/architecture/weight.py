@@ -71,8 +71,8 @@ BOUNDS = (
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 455),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_695),
-    Bound("plugins", ("plugins",), 18_600, 26_520),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_507, tests=True),
+    Bound("plugins", ("plugins",), 18_600, 26_526),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 39_511, tests=True),
 )
 
 

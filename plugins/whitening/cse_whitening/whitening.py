@@ -48,11 +48,12 @@ class Whitening(nn.Module, Head):
         nn.init.zeros_(self.linear.bias)
         self.requires_grad_(False)
         self.register_buffer("fitted", torch.tensor(False))
-        self._skipped = False
+        self._skipped, self._passed = False, torch.empty(0, size)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return ``[N, k]`` from ``[N, D]``."""
         if self._skipped:
+            self._passed = vectors[-1:]
             return vectors
         mapped: Tensor = self.linear(vectors)
         return mapped
@@ -122,6 +123,10 @@ class Whitening(nn.Module, Head):
         if bool((vectors.norm(dim=1) - 1).abs().max() < 1e-5):
             what, hint = "the model normalises its vectors", "--set inference.normalize=false"
             raise CseError(what, where=where, hint=hint)
+        apart = torch.cdist(self._passed.double().cpu(), vectors) / vectors.norm(dim=1)
+        if bool((apart.amin(dim=1) > 0.1).any()):
+            what = "a head behind it is saved too, and changes its vectors"
+            raise CseError(what, where=where, hint="put it last, or remove the other head")
 
     @contextmanager
     def _passing(self) -> Iterator[None]:
@@ -131,6 +136,7 @@ class Whitening(nn.Module, Head):
             yield
         finally:
             self._skipped, self.dimension = False, kept
+            self._passed = self._passed[:0]
 
 
 def whitening(mean: Tensor, covariance: Tensor, kept: int) -> tuple[Tensor, Tensor, int]:

@@ -112,7 +112,11 @@ def test_first_last_is_the_encoder_as_it_is(tmp_path: Path) -> None:
         assert np.allclose(both.mean(dim=0).detach().numpy(), vector, atol=1e-5)
 
 
-def test_what_the_head_cannot_see_is_refused() -> None:
+def test_what_the_head_cannot_see_is_refused(tmp_path: Path) -> None:
+    kinds: Any = {"pool": ["mean", "+whitening", "+mlp"]}
+    sets = ("train.max_steps=0", "pool.mlp.keep=always")
+    line = refusal(finished, tmp_path, None, *sets, corpus=CORPUS, kinds=kinds)
+    assert line.startswith("pool.whitening: a head behind it is saved too, and changes")
     head = head_of(8, dimension=3)
     vectors = torch.randn(9, 8, generator=torch.Generator().manual_seed(0)).double()
     assert "normalises" in refusal(begin, head, torch.nn.functional.normalize(vectors, dim=1))
