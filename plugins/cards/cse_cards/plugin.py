@@ -57,8 +57,7 @@ def _index(options: RetrievedOptions, facts: RunInfo) -> list[str]:
     """Say what is searched by whom, and what that takes."""
     by = options.model or f"{facts.model}, unchanged"
     if options.refresh == "round":
-        what = "the texts of each round are searched before it, by the model as it is then"
-        return [f"{what}, pooled as the run's saved model is"]
+        return ["texts of each round are searched before it, by the model as it would be saved"]
     rows = "all" if facts.rows is None else f"{facts.rows}"
     shown = [f"{rows} texts are encoded by {by} and searched once, before the first step"]
     positive = facts.views.get("positive", {}).get("column")

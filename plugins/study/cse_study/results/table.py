@@ -31,6 +31,7 @@ ON_THESE_TEXTS = "{} on these test texts"
 """Seeds alone were drawn; other test texts, of which nothing is known, may turn it."""
 TOO_SMALL = "too small to matter"
 HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
+NOT_MEASURED = "not measured"
 NOT_ABOVE_START = "better, but not shown above {}"
 NO_EFFECT = "cannot be decided: the part that varies has no shown effect"
 
@@ -105,8 +106,8 @@ class Verdict:
     Attributes:
         score: The full name of what decides; empty without runs.
         difference: Of the point that should be better to the other one; None without runs.
-        words: ``holds``, ``does not hold``, ``too small to matter``, ``cannot be decided``, or
-            that it is not shown above the start.
+        words: ``holds``, ``does not hold``, ``too small to matter``, ``cannot be decided``,
+            ``not measured``, or that it is not shown above the start.
         paper: The difference in the paper; None where it does not print both numbers.
         start: The difference to the encoder before training, where the claim needs it.
     """
@@ -229,7 +230,7 @@ class Results(Comparisons):
             delta = self.difference_of(wanted, claim.better, claim.than) if scored else None
             start = self.difference_of(wanted, claim.better, self.start_of(claim))
             words = self._verdict(claim, wanted, delta, start)
-            if study.without and words != OPEN and not self.has_effect:
+            if study.without and words not in (OPEN, NOT_MEASURED) and not self.has_effect:
                 words = NO_EFFECT
             name = next((shown.name for _, shown in runs.values()), "")
             verdicts.append(Verdict(claim, name, delta, words, self._in_paper(claim), start))
@@ -240,7 +241,7 @@ class Results(Comparisons):
     ) -> str:
         smallest = self.definition.study.scores.smallest_of(name)
         if delta is None or delta.seeds < 2:
-            return OPEN
+            return NOT_MEASURED if delta is None else OPEN
         if delta.within(smallest):
             return _limited(TOO_SMALL, delta)
         delta = delta.turned if claim.lower else delta
