@@ -158,7 +158,7 @@ def _of_sizes(run: Composition) -> Iterator[str]:
     """Yield warnings of sizes that do not fit each other."""
     train, facts = run.train, run.facts
     typed = {path for path, origin in run.origins.items() if origin == "the command line"}
-    if "train.epochs" in typed and train.max_steps is not None:
+    if "train.epochs" in typed and "train.max_steps" not in typed and train.max_steps is not None:
         yield f"train.epochs is not used: train.max_steps = {train.max_steps} ends the run"
     if "data.shuffle" in typed and run.of("sampler"):
         yield f"data.shuffle is not used: {run.of('sampler')[0].path} orders the rows"
