@@ -36,7 +36,7 @@ def _checked(options: SegmentsOptions, facts: RunInfo) -> SegmentsOptions:
     if facts.positions is not None and options.length > facts.positions:
         raise ValueError(
             f"length = {options.length} is longer than the {facts.positions} that the encoder"
-            " takes; the paper tried 16 to 40: set its option length"
+            " takes; the paper tried 16 to 40: --set pool.segments.length=32"
         )
     return options
 

@@ -83,7 +83,7 @@ def _with_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
 def _of_a_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     """Refuse synonyms of nothing."""
     if options.lexicon is None:
-        raise ValueError("has no synonyms; set its option lexicon to a table of them")
+        raise ValueError("has no synonyms; name a table of them with its option lexicon")
     return _with_lexicon(options, facts)
 
 

@@ -34,8 +34,9 @@ def _of_other_logits(options: DecayOptions, facts: RunInfo) -> list[str]:
     """Warn of a decay of logits that are not those of a loss."""
     lines = []
     for name, loss in facts.losses.items():
-        keys = () if loss["negatives"] in ("none", "in-batch") else ("temperature", "similarity")
-        given = {key: loss[key] for key in keys if key in loss}
+        if loss.get("negatives", "none") in ("none", "in-batch"):
+            continue
+        given = {key: loss[key] for key in ("temperature", "similarity") if key in loss}
         ours = {"temperature": options.temperature, "similarity": "cosine"}
         lines += [f"decays logits of {key} {ours[key]}, and loss.{name} has {value}"
                   for key, value in given.items() if value != ours[key]]  # fmt: skip

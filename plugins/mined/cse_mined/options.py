@@ -52,6 +52,6 @@ class MinedOptions(MinerOptions):
         steps = self.every or (run and run // self.rounds)
         if run is not None and (not steps or self.rounds * steps > run):
             needed = f"{self.rounds} rounds of {steps or 1:,}"
-            raise ValueError(f"the run has {run:,} steps, not {needed}: set rounds and every, or "
+            raise ValueError(f"the run has {run:,} steps, not {needed}; set rounds and every, or "
                              "train.max_steps")  # fmt: skip
         return steps

@@ -25,8 +25,7 @@ def _of_pairs(options: TwoEncodersOptions, facts: RunInfo) -> TwoEncodersOptions
     """Refuse hard negatives, of which the second encoder has no vectors."""
     lacking = [name for name, view in facts.views.items() if view["role"] == "negative"]
     if lacking and options.negatives not in ("stored", "none"):
-        what = f"the second encoder has no vectors of view {lacking[0]}"
-        raise ValueError(f"{what}: remove the view, or use another loss")
+        raise ValueError(f"the second encoder has no vectors of view {lacking[0]}; remove it")
     return options
 
 
