@@ -173,9 +173,8 @@ class Retrieved(NegativeStore):
         width = near.shape[1]
         draws = torch.rand(len(ctx.rows), width, generator=ctx.generator(f"{self.name}.draw"))
         chosen = draws.topk(min(self.options.take, width), dim=1).indices
-        numbers = self.known.numbers(ctx.rows.cpu())
         rows = ctx.rows.cpu()
-        return near[numbers].gather(1, chosen).long()[places_of(rows, rows)]
+        return near[self.known.numbers(rows)].gather(1, chosen).long()[places_of(rows, rows)]
 
     def _search(self, known: RoundTexts, ctx: RoundContext) -> Tensor:
         """Return ``[U, width]`` int32 neighbours of each text."""

@@ -142,9 +142,8 @@ def _send(
     api = HfApi(library_name="cse")
     try:
         made = api.create_repo(name, private=private, exist_ok=update)
-        if (
-            private and update and not api.repo_info(name).private
-        ):  # nobody's repository is hidden by this
+        # Of a repository that is there already, create_repo leaves the visibility as it is.
+        if private and update and not api.repo_info(name).private:
             hint = "hide it in its settings on the hub, or leave out --private"
             raise CseError("is a public repository", where="OWNER/NAME", value=name, hint=hint)
         api.create_commit(name, adding, commit_message=message)
