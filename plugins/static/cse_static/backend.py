@@ -99,9 +99,8 @@ class Static:
         """Count the tokens of texts, and those that the vocabulary lacks."""
         from cse_static.tokenizer import StaticTokenizer
 
-        source = _folder(folder, str(folder))
-        _tokenizer_json(source)
-        tokenizer = StaticTokenizer.read(source.path / "tokenizer.json")
+        file = _folder(folder, str(folder)).path / "tokenizer.json"
+        tokenizer = StaticTokenizer.read(file)
         tokenizer.no_truncation()
         unknown: Any = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
         rows = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
